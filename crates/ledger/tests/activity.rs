@@ -1,7 +1,5 @@
 //! What a process did on its chips, as its book has it.
 
-#![allow(clippy::unwrap_used)]
-
 use ledger::book::activity::{
     self, ActivitySource, BusyTime, ChipActivity, DeviceRecord, DispatchSample, Launch, LaunchOf, NoRecords, NotKnown,
     OPERATIONS, RecordedActivity, RecordedOperation, SingleReader, SingleRecord, monotonic,

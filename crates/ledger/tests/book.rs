@@ -1,7 +1,5 @@
 //! A book says what its writer did, to the byte, whoever reads it and whenever.
 
-#![allow(clippy::unwrap_used)]
-
 use ledger::book::{self, AllocatorBanks, Book, BookError, BufferTable, Chips, Counter, MemoryKind, NewBuffer, Writer};
 use proptest::prelude::*;
 use std::collections::BTreeMap;

@@ -3,8 +3,6 @@
 //! Some 50 000 damaged books by default, or 200 000 of a release build; `TTMON_BOOKS=10000000 cargo test --release -p ttmon-ledger --test many_books`
 //! tries as many as one likes.
 
-#![allow(clippy::unwrap_used)]
-
 use ledger::book::{
     self, AllocatorBanks, Book, BookBuffer, BookError, BufferTable, Chips, MemoryKind, NewBuffer, Writer,
 };

@@ -1,7 +1,5 @@
 //! Faults that take a while, or that are of the whole machine: each leaves in the files what the real one leaves.
 
-#![allow(clippy::unwrap_used)]
-
 use sim::{SimMachine, Spec};
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,5 @@
 //! Whole machines, with real processes.
 
-#![allow(clippy::unwrap_used)]
-
 use sim::tree::Chip;
 use sim::{SimMachine, Spec};
 use std::collections::BTreeMap;

@@ -1,9 +1,6 @@
 //! Figures of processes and devices that a future driver counts.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{BLACKHOLE, Machine, P150A, p150a};
 use expect_test::{Expect, expect};
 use model::Snapshot;
 use sources::{Options, Sampler};
@@ -15,7 +12,6 @@ use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use support::{BLACKHOLE, Machine, P150A, p150a};
 
 /// A process that holds devices because the machine's files say so.
 struct Holder(Child);

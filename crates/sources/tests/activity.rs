@@ -1,9 +1,6 @@
 //! What the book of a process says of its chips, as a sample has it.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{BLACKHOLE, Machine};
 use ledger::Mapping;
 use ledger::book::Writer;
 use ledger::book::activity::{ActivitySource, DeviceRecord, Launch, NoRecords, monotonic};
@@ -11,7 +8,6 @@ use model::{Activity, Snapshot};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
-use support::{BLACKHOLE, Machine};
 
 const MILLISECOND: u64 = 1_000_000;
 

@@ -1,12 +1,8 @@
 //! Any text in any attribute: no panic, and no wrong number that looks right.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{Machine, P150A, p150a};
 use proptest::prelude::*;
 use std::sync::LazyLock;
-use support::{Machine, P150A, p150a};
 
 static MACHINE: LazyLock<Machine> = LazyLock::new(p150a);
 

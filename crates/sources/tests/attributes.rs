@@ -1,9 +1,6 @@
 //! Every row of the table of attributes: which file fills which figure, and how often it is read.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{BLACKHOLE, Machine, WORMHOLE};
 use expect_test::expect;
 use model::figure::device::{
     DEVICE_FIGURES, ENERGY_TOTAL, HEARTBEAT, HEARTBEAT_VERIFIED, LINK_DEGRADED, SAMPLE_AGE, THERMAL_TRIPS_TOTAL,
@@ -15,7 +12,6 @@ use sources::{ATTRIBUTES, Attribute, Folder, Options, Sampler};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use support::{BLACKHOLE, Machine, WORMHOLE};
 
 /// Two texts for every file, and the value of the figure that each of them means.
 const EXAMPLES: &str = "
@@ -60,7 +56,7 @@ fn example(file: &str, which: usize) -> (&'static str, &'static str) {
 
 #[test]
 fn for_one_sample_only_the_files_of_wanted_figures_are_read() {
-    let machine = support::p150a();
+    let machine = crate::support::p150a();
     let read = Arc::new(Mutex::new(Vec::new()));
     let files = read.clone();
     let note: sources::Inject = Arc::new(move |path: &Path| {
@@ -80,7 +76,7 @@ fn for_one_sample_only_the_files_of_wanted_figures_are_read() {
 #[test]
 fn the_firmware_is_read_where_the_memory_of_a_board_depends_on_it() {
     let known = |board: &str| {
-        let machine = support::p150a().with(&format!("0/tt_card_type = {board}"));
+        let machine = crate::support::p150a().with(&format!("0/tt_card_type = {board}"));
         let mut sampler = Sampler::new(machine.root(), Options::default());
         sampler.set_once(Box::new(|figure, _| figure.section != Section::Firmware));
         let device = sampler.sample().devices.remove(0);

@@ -1,9 +1,6 @@
 //! The kernel's log: lines of the real driver in a virtual machine, lines of other parts of the kernel, floods, and whatever else.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{BLACKHOLE, Machine, WORMHOLE};
 use expect_test::{Expect, expect};
 use model::{Device, DeviceId, Held, KernelMessage, PciAddress, Process, Snapshot, Timestamp, Usage};
 use proptest::prelude::*;
@@ -11,7 +8,6 @@ use sources::KernelLog;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::sync::Arc;
-use support::{BLACKHOLE, Machine, WORMHOLE};
 
 const FIRST: &str = "0000:01:00.0";
 const SECOND: &str = "0000:02:00.0";

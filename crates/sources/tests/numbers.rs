@@ -1,16 +1,12 @@
 //! Cards whose numbers change: the driver was loaded again, a card was taken out or moved.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{BLACKHOLE, Machine, stuck_while};
 use model::Snapshot;
 use sources::{Options, Sampler};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use support::{BLACKHOLE, Machine, stuck_while};
 
 const A: &str = "0000:01:00.0";
 const B: &str = "0000:02:00.0";
@@ -28,7 +24,7 @@ fn two_cards() -> Machine {
 /// A card without a heartbeat, which would have to move.
 fn set_card(machine: &Machine, n: u32, name: &str) {
     let is_kept = |line: &&str| !line.contains("heartbeat");
-    for line in support::P150A.lines().filter(is_kept) {
+    for line in crate::support::P150A.lines().filter(is_kept) {
         machine.set(&line.replacen("0/", &format!("{n}/"), 1));
     }
     machine.set(&format!("{n}/tt_serial = {name:0>16}\n{n}/tt_asic_id = {name:E>16}"));

@@ -1,7 +1,5 @@
 //! Regions as the real libtt_metal wrote them in seven situations, as version 4 is described, and as others might.
 
-#![allow(clippy::unwrap_used)]
-
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use sources::decode::{REGION_SIZE, RegionError, region};

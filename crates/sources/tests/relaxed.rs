@@ -1,15 +1,11 @@
 //! What relaxed sampling keeps for a while, and when it is read again.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{BLACKHOLE, HUNG, Machine, p150a};
 use model::State;
 use sources::{Options, Sampler};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use support::{BLACKHOLE, HUNG, Machine, p150a};
 
 fn looking(machine: &Machine, relaxed: bool) -> Sampler {
     Sampler::new(machine.root(), Options { deadline: Duration::from_secs(10), rates: false, relaxed })

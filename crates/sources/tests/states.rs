@@ -1,9 +1,6 @@
 //! The states of a chip: hung, without telemetry, in reset, silent, lost, without its driver.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{BLACKHOLE, Machine, check, p150a, seen, stuck_while, watching};
 use expect_test::expect;
 use sources::{Options, Sampler};
 use std::io;
@@ -11,7 +8,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use support::{BLACKHOLE, Machine, check, p150a, seen, stuck_while, watching};
 
 #[test]
 fn a_heartbeat_is_verified_when_it_was_seen_to_count_up() {
@@ -130,7 +126,7 @@ fn one_all_ones_value_on_a_dead_bus_is_enough_and_no_other_is_read() {
 fn a_chip_that_hangs_keeps_its_name_while_it_is_watched() {
     let machine = p150a();
     let mut sampler = watching(&machine, false);
-    machine.set(support::HUNG);
+    machine.set(crate::support::HUNG);
     expect![[r#"
         0 hung board=p150a serial=0000040331914049 dram=32.0 GiB l1=180 MiB used=0 stale=0
         fault tenstorrent/tenstorrent!0: PCIe not responding (most readings are all-ones)
@@ -222,7 +218,7 @@ fn a_device_whose_driver_was_unloaded_is_listed_once_under_its_name() {
 
 #[test]
 fn a_read_that_never_returns_delays_no_other_and_is_remembered() {
-    let machine = p150a().device(1, "0000:41:00.0", BLACKHOLE).with(&support::P150A.replace("0/", "1/"));
+    let machine = p150a().device(1, "0000:41:00.0", BLACKHOLE).with(&crate::support::P150A.replace("0/", "1/"));
     let stuck = Arc::new(AtomicBool::new(false));
     let now = stuck.clone();
     let inject = move |path: &Path| {

@@ -1,9 +1,6 @@
 //! Machines as they are met in the field: old drivers, odd values and numbering, counters, holders.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{BLACKHOLE, Machine, WORMHOLE, check, p150a, watching};
 use expect_test::expect;
 use sources::{Options, Sampler};
 use std::io;
@@ -11,7 +8,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-use support::{BLACKHOLE, Machine, WORMHOLE, check, p150a, watching};
 
 #[test]
 fn a_healthy_p150a_is_read_in_full() {
@@ -112,7 +108,7 @@ fn readings_appear_when_the_firmware_is_up() {
     let machine = Machine::new().device(0, "0000:81:00.0", BLACKHOLE).with("0/pci/current_link_width = 16");
     let mut sampler = machine.sampler(false);
     assert_eq!(sampler.sample().devices[0].aiclk, None);
-    machine.set(support::P150A);
+    machine.set(crate::support::P150A);
     let snapshot = sampler.sample();
     assert_eq!(snapshot.devices[0].board.as_deref(), Some("p150a"));
     assert_eq!(snapshot.devices[0].asic_temp.unwrap().0, 54.012);
@@ -191,7 +187,7 @@ fn a_folder_that_was_replaced_is_opened_again() {
     std::fs::remove_dir_all(&pci).unwrap();
     std::fs::remove_file(machine.path("sys/class/tenstorrent/tenstorrent!0")).unwrap();
     std::fs::remove_file(machine.path("sys/bus/pci/devices/0000:01:00.0")).unwrap();
-    let machine = machine.device(0, "0000:01:00.0", BLACKHOLE).with(support::P150A).with("0/tt_aiclk = 800");
+    let machine = machine.device(0, "0000:01:00.0", BLACKHOLE).with(crate::support::P150A).with("0/tt_aiclk = 800");
     assert_eq!(sampler.sample().devices[0].aiclk.unwrap().0, 800);
     drop(machine);
 }
@@ -381,9 +377,9 @@ fn what_went_over_pcie_is_summed_over_wraps_resets_and_absences() {
     assert_eq!(flits(), Some(200), "a wrap");
     machine.set(&(counters(5) + "0/tt_heartbeat = 3"));
     assert_eq!(flits(), Some(205), "a reset");
-    machine.set(support::HUNG);
+    machine.set(crate::support::HUNG);
     assert_eq!(flits(), Some(205), "a chip that does not respond");
-    machine.set(support::P150A);
+    machine.set(crate::support::P150A);
     machine.set(&(counters(2) + "0/tt_heartbeat = 900"));
     assert_eq!(flits(), Some(207), "a reset between two samples");
     std::fs::rename(machine.path("sys/class/tenstorrent"), machine.path("away")).unwrap();

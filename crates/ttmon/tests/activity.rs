@@ -1,15 +1,11 @@
 //! How busy a device is, and with what: as the commands show it of processes that record it.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::harness::Harness;
+use crate::support::service::{Service, wait_for};
+use crate::support::{Machine, ttmon};
 use serde_json::{Value, json};
 use sim::tree::Chip;
 use std::time::Duration;
-use support::harness::Harness;
-use support::service::{Service, wait_for};
-use support::{Machine, ttmon};
 
 const CHIP: u64 = 0xB00C;
 

@@ -1,9 +1,7 @@
 //! Alerts from end to end: real services, receivers that fail, hang, refuse and recover, and the real Alertmanager.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::service::{Service, wait_for};
+use crate::support::{Machine, TTMON, needs, run, ttmon};
 use serde_json::{Value, json};
 use sim::tree::Chip;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,8 +10,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use support::service::{Service, wait_for};
-use support::{Machine, TTMON, needs, run, ttmon};
 
 /// How a receiver behaves.
 #[derive(Debug, Clone, Copy, PartialEq)]

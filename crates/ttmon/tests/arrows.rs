@@ -1,7 +1,5 @@
 //! The project's own rules: which crate may use which, where `unsafe` may be, and what a commit may not hold.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;

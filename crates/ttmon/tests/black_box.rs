@@ -1,18 +1,14 @@
 //! `ttmon serve --black-box`: what the service wrote can be read, whatever ended it, and whatever the disk did.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::needs::not_run;
+use crate::support::service::{Service, wait_for};
+use crate::support::{Machine, TTMON, run, ttmon};
 use model::{LogEntry, Timestamp};
 use rustix::process::Signal;
 use sim::tree::Chip;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use support::needs::not_run;
-use support::service::{Service, wait_for};
-use support::{Machine, TTMON, run, ttmon};
 use tempfile::TempDir;
 use watch::record::Recording;
 

@@ -1,15 +1,11 @@
 //! What `ttmon smi` says about processes that keep a book.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::harness::{Harness, built, needs_root, number};
+use crate::support::{Machine, program_for_all, run};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 use sim::tree::Chip;
 use std::process::Command;
-use support::harness::{Harness, built, needs_root, number};
-use support::{Machine, program_for_all, run};
 
 const CHIP: u64 = 0xB00C;
 
@@ -91,7 +87,7 @@ fn every_sample_of_a_watch_reads_the_book_anew() {
     let machine = machine();
     let (mut keeper, first) = rested(keeper(&[], 2));
     machine.set_pids(0, &[keeper.pid]);
-    let mut watch = Command::new(support::TTMON)
+    let mut watch = Command::new(crate::support::TTMON)
         .args(["smi", "--json", "--loop-ms=50", "--root", machine.root()])
         .stdout(std::process::Stdio::piped())
         .spawn()
@@ -200,7 +196,7 @@ fn a_book_whose_file_was_closed_is_read_through_its_mapping() {
     let snapshot = machine.json(&[]);
     assert_eq!(told(&snapshot, keeper.pid), exactly(truth));
     assert_eq!(snapshot["faults"], json!([]));
-    let run = support::ttmon(&["mem", "--json", "--root", machine.root()]);
+    let run = crate::support::ttmon(&["mem", "--json", "--root", machine.root()]);
     let view: Value = serde_json::from_str(&run.out).unwrap();
     let buffers = view["buffers"].as_array().unwrap();
     assert_eq!(buffers.len() as u64, number(&keeper.ask("stop"), "buffers"));
@@ -248,7 +244,7 @@ fn a_user_sees_the_book_of_his_own_process_and_why_not_of_others() {
     let folder = tempfile::tempdir().unwrap();
     let ttmon = program_for_all(folder.path());
     let harness = folder.path().join("ttmetal-harness");
-    support::copy_program(&built("ttmetal-harness"), &harness);
+    crate::support::copy_program(&built("ttmetal-harness"), &harness);
     let as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
     let of_nobody = Harness::start_program(&harness, &as_nobody, &["book", &CHIP.to_string(), "7"], &[]);
     let (nobody, truth) = rested(of_nobody);
@@ -283,7 +279,7 @@ fn of_a_thousand_processes_the_sum_is_that_of_the_survivors() {
     let pids: Vec<u32> = keepers.iter().flatten().map(|keeper| keeper.pid).collect();
     machine.set_pids(0, &pids);
     // While all of them allocate and free, every third dies: somewhere, and whenever it comes to it.
-    let mut watch = Command::new(support::TTMON)
+    let mut watch = Command::new(crate::support::TTMON)
         .args(["smi", "--json", "--loop-ms=200", "--deadline-ms=30000", "--root", machine.root()])
         .stdout(std::process::Stdio::null())
         .spawn()

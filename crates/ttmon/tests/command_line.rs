@@ -1,9 +1,6 @@
 //! The command line: exit codes, one clear sentence for what is wrong, and good manners in pipes and on Ctrl-C.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{Machine, TTMON, is_root, not_run, program_for_all, run, ttmon};
 use expect_test::{expect, expect_file};
 use rustix::process::{Pid, Signal, kill_process};
 use sim::tree::Chip;
@@ -12,7 +9,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use support::{Machine, TTMON, is_root, not_run, program_for_all, run, ttmon};
 
 fn two_p150s() -> Machine {
     Machine::with(&[Chip::p150a(0), Chip::p150b(1)])

@@ -1,15 +1,11 @@
 //! `ttmon compare`: receipts, recordings, and parts of them.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{TTMON, run, ttmon};
 use expect_test::expect;
 use model::figure::device::POWER;
 use model::{Device, DeviceId, Megahertz, Operation, Process, Snapshot, Timestamp, Watts};
 use serde_json::{Value, json};
 use std::path::Path;
-use support::{TTMON, run, ttmon};
 use watch::record::Recorder;
 
 /// 2026-01-02 03:00:00 UTC.
@@ -50,7 +46,7 @@ fn record(path: &Path, minutes: i64) {
     recorder.finish().unwrap();
 }
 
-fn compare(folder: &Path, arguments: &[&str]) -> support::Run {
+fn compare(folder: &Path, arguments: &[&str]) -> crate::support::Run {
     run(std::process::Command::new(TTMON).arg("compare").args(arguments).current_dir(folder))
 }
 

@@ -1,13 +1,9 @@
 //! Container, pod, Slurm job and unit of a process, from real cgroups named as the engines name theirs.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{Machine, is_root, not_run, ttmon};
 use sim::tree::Chip;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use support::{Machine, is_root, not_run, ttmon};
 
 const ID: &str = "3f2a9c1b7d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8";
 

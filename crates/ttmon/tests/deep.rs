@@ -1,14 +1,10 @@
 //! Deep reads by the commands that offer them: only where asked, only in the reader, for everybody through the service.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::service::Service;
+use crate::support::{Machine, TTMON, needs, ttmon};
 use serde_json::{Value, json};
 use sim::tree::Chip;
 use std::process::{Child, Command, Stdio};
-use support::service::Service;
-use support::{Machine, TTMON, needs, ttmon};
 
 const BLACKHOLE: &str = include_str!("../../deep/tests/images/blackhole.txt");
 const WORMHOLE: &str = include_str!("../../deep/tests/images/wormhole.txt");

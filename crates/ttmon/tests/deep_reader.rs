@@ -1,13 +1,9 @@
 //! The program as the reader of deep reads.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::TTMON;
 use deep::{Reader, Request};
 use model::{Arch, DeepUnavailable};
 use std::fs;
-use support::TTMON;
 
 #[test]
 fn the_reader_is_one_process_with_one_thread_and_no_privileges() {

@@ -1,16 +1,12 @@
 //! `ttmon doctor` as a program: exit codes, JSON, and the bundle without secrets.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::service::Service;
+use crate::support::{Machine, Run, TTMON, run};
 use serde_json::Value;
 use sim::tree::Chip;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use support::service::Service;
-use support::{Machine, Run, TTMON, run};
 
 fn doctor(root: &str, home: &Path, arguments: &[&str]) -> Run {
     let mut command = Command::new(TTMON);

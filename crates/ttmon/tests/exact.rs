@@ -2,18 +2,14 @@
 //!
 //! Runs when `TTMON_TTNN` and `TTMON_TTNN_OLD` name unpacked wheels, as `scripts/fetch-ttnn [VERSION]` prints them.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::Machine;
+use crate::support::harness::{Harness, built, needs_root, number};
+use crate::support::needs::{wheel, wheels};
 use serde_json::{Value, json};
 use sim::tree::Chip;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
-use support::Machine;
-use support::harness::{Harness, built, needs_root, number};
-use support::needs::{wheel, wheels};
 
 #[test]
 fn what_the_allocator_has_reserved_is_shown_while_shm_counts_wishes() {
@@ -202,11 +198,17 @@ fn the_report_and_the_query_show_banks_and_fragmentation() {
     assert!(largest < free, "{stats}");
     let fields =
         "l1_bytes,l1_buffers,l1_banks,l1_bank_free_bytes,l1_bank_largest_free_bytes,l1_fragmentation_percent,source";
-    let run =
-        support::ttmon(&["smi", "--root", bench.machine.root(), "--query-processes", fields, "--format=csv,noheader"]);
+    let run = crate::support::ttmon(&[
+        "smi",
+        "--root",
+        bench.machine.root(),
+        "--query-processes",
+        fields,
+        "--format=csv,noheader",
+    ]);
     let percent = 100.0 * (1.0 - largest as f64 / free as f64);
     assert_eq!(run.out.trim(), format!("917504, 7, 64, {free}, {largest}, {percent:.2}, exact"));
-    let run = support::ttmon(&["smi", "--root", bench.machine.root(), "-q", "-d", "PIDS"]);
+    let run = crate::support::ttmon(&["smi", "--root", bench.machine.root(), "-q", "-d", "PIDS"]);
     assert!(run.out.contains(&format!("({largest} B)\n")), "{}", run.out);
 }
 

@@ -1,9 +1,6 @@
 //! `ttmon export`: what a recording has is in the file, value by value.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{TTMON, run, trace, ttmon};
 use expect_test::{expect, expect_file};
 use model::figure::device::{
     AICLK, ASIC_TEMP, DEVICE_TO_HOST, DRAM_USED, HOST_TO_DEVICE, L1_USED, POWER, TRACE, UTILIZATION, kept_in_history,
@@ -18,7 +15,6 @@ use show::example;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{TTMON, run, trace, ttmon};
 use tempfile::TempDir;
 use watch::record::Recorder;
 

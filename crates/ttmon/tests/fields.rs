@@ -2,8 +2,6 @@
 //!
 //! Refresh the page with `UPDATE_EXPECT=1`.
 
-#![allow(clippy::unwrap_used)]
-
 use model::figure::device::DEVICE_FIGURES;
 use model::figure::machine::MACHINE_FIGURES;
 use model::figure::operation::OPERATION_FIGURES;

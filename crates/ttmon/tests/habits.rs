@@ -1,12 +1,8 @@
 //! Programs called `tt-smi` and `tt-nvtop`, and nvidia-smi's options: what people type and what scripts parse.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{Machine, Run, TTMON, run, ttmon, write_script};
 use sim::tree::Chip;
 use std::process::Command;
-use support::{Machine, Run, TTMON, run, ttmon, write_script};
 
 /// A machine with a program called `tt-smi` that looks at it.
 fn machine(chips: &[Chip]) -> Machine {

@@ -1,13 +1,9 @@
 //! Nothing opens a device: proven with strace on every form of output.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{Machine, TTMON, needs};
 use sim::tree::Chip;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use support::{Machine, TTMON, needs};
 
 struct Holder(Child);
 

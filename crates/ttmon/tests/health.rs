@@ -1,14 +1,10 @@
 //! `ttmon health`: its exit codes, and that it never waits.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::service::{Service, wait_for};
+use crate::support::{Machine, Run, ttmon};
 use serde_json::Value;
 use sim::tree::Chip;
 use std::time::{Duration, Instant};
-use support::service::{Service, wait_for};
-use support::{Machine, Run, ttmon};
 
 fn health(arguments: &[&str]) -> Run {
     ttmon(&[&["health"], arguments].concat())

@@ -1,7 +1,5 @@
 //! An hour of a healthy machine with 32 chips at full load: nobody is warned of anything.
 
-#![allow(clippy::unwrap_used)]
-
 use alerts::Engine;
 use alerts::settings::AlertSettings;
 use model::{Snapshot, State, Timestamp, Weight};

@@ -1,18 +1,13 @@
 //! Other machines: `--host` of `ttmon smi`, `mem` and `top`, against services that answer, hang, end and come back.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "hosts/real.rs"]
 mod real;
-#[path = "hosts/screen.rs"]
 mod screen;
-mod support;
 
+use crate::support::pretend::Pretend;
+use crate::support::{Machine, ttmon};
 use expect_test::expect;
 use serde_json::Value;
 use sim::tree::Chip;
-use support::pretend::Pretend;
-use support::{Machine, ttmon};
 
 /// What a machine with these chips tells, under another name.
 fn snapshot(chips: &[Chip], name: &str) -> String {

@@ -1,17 +1,13 @@
 //! What the kernel's log says of devices, from a line in `/dev/kmsg` to events, snapshots and recordings.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::service::{Service, wait_for};
+use crate::support::{Machine, ttmon};
 use serde_json::Value;
 use sim::tree::Chip;
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
-use support::service::{Service, wait_for};
-use support::{Machine, ttmon};
 
 fn machine() -> Machine {
     let machine = Machine::with(&[Chip::p150a(0), Chip::p150a(1)]);

@@ -1,14 +1,10 @@
 //! Man pages, completions and help on topics, as the programs that read them see them.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::needs::has;
+use crate::support::{Machine, TTMON, run, ttmon};
 use expect_test::expect;
 use std::path::Path;
 use std::process::Command;
-use support::needs::has;
-use support::{Machine, TTMON, run, ttmon};
 
 fn fails(arguments: &[&str]) -> String {
     let run = ttmon(arguments);

@@ -1,17 +1,13 @@
 //! `ttmon mem`: processes that keep books, machines without any, reports, and one clear sentence for what is wrong.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::harness::{Harness, built, number};
+use crate::support::{Machine, TTMON, run, ttmon};
 use expect_test::{expect, expect_file};
 use serde_json::{Value, json};
 use sim::tree::Chip;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use support::harness::{Harness, built, number};
-use support::{Machine, TTMON, run, ttmon};
 
 const CHIP: u64 = 0x3E3;
 
@@ -331,7 +327,7 @@ fn a_file_that_is_no_database_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let report = folder.path().to_str().unwrap();
     std::fs::write(folder.path().join("db.sqlite"), "hello, this is not a database, however long it is").unwrap();
-    let error = |run: support::Run| (run.code, run.err.replace(report, "DIR"));
+    let error = |run: crate::support::Run| (run.code, run.err.replace(report, "DIR"));
     assert_eq!(
         error(ttmon(&["mem", "--report", report])),
         (Some(2), "error: DIR/db.sqlite: file is not a database\n".into())
@@ -392,7 +388,7 @@ fn on_a_terminal_once(root: &str) -> String {
 
 #[test]
 fn the_banks_of_a_real_allocator_are_shown() {
-    let Some(ttnn) = support::needs::wheel("the_banks_of_a_real_allocator_are_shown") else { return };
+    let Some(ttnn) = crate::support::needs::wheel("the_banks_of_a_real_allocator_are_shown") else { return };
     let number = u64::from(std::process::id()) << 32 | 0x3E3;
     let machine = Machine::with_real_shm(&[Chip { serial: Some(number), ..Chip::n150(0) }]);
     let cluster = machine.0.path().join("cluster.yaml");
@@ -417,7 +413,7 @@ fn the_banks_of_a_real_allocator_are_shown() {
     let banks = &l1["banks"];
     assert_eq!(banks["count"], 64);
     for key in ["allocatable", "allocated", "free", "largest_free"] {
-        assert_eq!(banks[format!("{key}_bytes")], support::harness::number(&stats, key), "{key}");
+        assert_eq!(banks[format!("{key}_bytes")], crate::support::harness::number(&stats, key), "{key}");
     }
     assert!(banks["fragmentation"].as_f64() > Some(0.0));
     // What the allocator leaves of all the L1 that the board has: the ring, and the rest.

@@ -1,14 +1,10 @@
 //! Memory figures from regions that this very test keeps mapped, as a workload does.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::Machine;
 use serde_json::{Value, json};
 use sim::region::{Amounts, AttachedRegion};
 use sim::tree::Chip;
 use std::process::Command;
-use support::Machine;
 
 /// A region of the chip that this test is attached to under its own pid. The tests share a process, so each has a chip of its
 /// own number.
@@ -65,7 +61,10 @@ fn a_process_that_does_not_tell_makes_the_sum_a_lower_bound() {
     let mut silent = Command::new("sleep").arg("600").spawn().unwrap();
     machine.set_pids(0, &[std::process::id(), silent.id()]);
     let snapshot = machine.json(&[]);
-    let table = support::run(Command::new(support::TTMON).args(["--root", machine.root()]).env("LANG", "C.UTF-8")).out;
+    let table = crate::support::run(
+        Command::new(crate::support::TTMON).args(["--root", machine.root()]).env("LANG", "C.UTF-8"),
+    )
+    .out;
     silent.kill().unwrap();
     silent.wait().unwrap();
     assert_eq!(memory(&snapshot, 0), [json!(1 << 30), json!(0), json!(1)]);
@@ -98,14 +97,14 @@ fn what_the_driver_counts_comes_before_a_region_and_is_not_mixed_with_it() {
 fn a_simulated_driver_that_counts_tells_memory_and_how_busy_a_device_is() {
     for (word, is_busy) in [("fdinfo", true), ("processes", false)] {
         let spec = format!("--sim=p150x2,{word}");
-        let run = support::ttmon(&["smi", &spec, "--json", "--loop-ms", "300", "-c", "2"]);
+        let run = crate::support::ttmon(&["smi", &spec, "--json", "--loop-ms", "300", "-c", "2"]);
         let last: Value = serde_json::from_str(run.out.lines().last().unwrap()).unwrap();
         let held = &last["processes"][0]["devices"][0];
         assert_eq!(held["source"], "kernel", "{last}");
         assert!(held["dram_used_bytes"].as_u64().unwrap() > 1 << 30, "{last}");
         assert_eq!(held["utilization_percent"].is_number(), is_busy, "{last}");
         assert_eq!(last["faults"], json!([]));
-        let run = support::ttmon(&["smi", &spec, "pmon", "-c", "2", "-d", "0.3"]);
+        let run = crate::support::ttmon(&["smi", &spec, "pmon", "-c", "2", "-d", "0.3"]);
         let last = run.out.lines().rfind(|line| line.trim_start().starts_with("0 ")).unwrap();
         let util = last.split_whitespace().nth(7).unwrap();
         assert_eq!(util.parse::<u8>().is_ok_and(|percent| percent <= 100), is_busy, "{}", run.out);

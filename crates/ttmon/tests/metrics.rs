@@ -1,17 +1,13 @@
 //! `ttmon metrics`, and what the service says to those who scrape it.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::service::Service;
+use crate::support::{Machine, TTMON, copy_program, run, ttmon};
 use expect_test::expect_file;
 use sim::tree::Chip;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
-use support::service::Service;
-use support::{Machine, TTMON, copy_program, run, ttmon};
 
 fn machine() -> Machine {
     Machine::with(&[Chip::p150a(0), Chip::p150b(1).hung()])

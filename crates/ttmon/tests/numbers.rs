@@ -1,7 +1,5 @@
 //! The driver was loaded again, and gave the numbers of two cards to each other.
 
-#![allow(clippy::unwrap_used)]
-
 use alerts::{Engine, Rule};
 use model::figure::device::POWER;
 use model::{Device, DeviceId, History, Severity, Snapshot};

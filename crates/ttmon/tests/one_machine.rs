@@ -2,10 +2,9 @@
 //!
 //! A server in this process publishes one snapshot; the real program asks it with `--host`, and a real browser opens its page.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::browser::Browser;
+use crate::support::terminal::Terminal;
+use crate::support::ttmon;
 use model::figure::device::{ASIC_TEMP, DRAM_USED, L1_USED};
 use model::{
     Activity, Arch, Bytes, Celsius, Device, DeviceId, Exact, Held, Host, Judgement, KindFigures, PciAddress, Process,
@@ -15,9 +14,6 @@ use serde_json::Value;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
-use support::browser::Browser;
-use support::terminal::Terminal;
-use support::ttmon;
 use web::{Ask, Asker, Published, Question, ServerOptions, WebServer};
 
 const MIB: u64 = 1 << 20;

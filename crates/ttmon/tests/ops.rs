@@ -2,18 +2,14 @@
 //!
 //! Runs when `TTMON_TTNN` names the unpacked wheel, as `scripts/fetch-ttnn` prints it.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::harness::{Harness, needs_root, number};
+use crate::support::{Run, TTMON, needs, program_for_all, run, ttmon};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
-use support::harness::{Harness, needs_root, number};
-use support::{Run, TTMON, needs, program_for_all, run, ttmon};
 use tempfile::TempDir;
 
 /// A wheel, and a chip that no other test has.

@@ -1,15 +1,11 @@
 //! `ttmon export --overlay`: tt-metal's own results beside a recording, or aligned with it.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{Run, TTMON, run};
 use expect_test::expect;
 use model::{Snapshot, Timestamp};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
-use support::{Run, TTMON, run};
 use tempfile::TempDir;
 use watch::record::Recorder;
 

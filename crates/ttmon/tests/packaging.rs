@@ -1,13 +1,9 @@
 //! What is shipped for Prometheus, Grafana and Kubernetes: it names metrics that there are, and those who read it understand it.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{needs, not_run};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{needs, not_run};
 
 fn packaging() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").canonicalize().unwrap()
@@ -105,7 +101,7 @@ fn prometheus_understands_the_rules_and_every_panel() {
 
 #[test]
 fn the_rules_for_devices_are_those_that_the_program_exports() {
-    let exported = support::ttmon(&["alerts", "export", "--prometheus", "--config", "/nowhere/config.toml"]);
+    let exported = crate::support::ttmon(&["alerts", "export", "--prometheus", "--config", "/nowhere/config.toml"]);
     expect_test::expect_file!["../../../packaging/prometheus/ttmon.rules.yml"].assert_eq(&exported.out);
 }
 
@@ -187,7 +183,7 @@ fn the_pod_gets_to_see_what_it_needs_and_no_more() {
     }
     // What the service is started with is what its command line knows.
     let words: Vec<&str> = container["args"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
-    let help = support::ttmon(&["serve", "--help"]).out;
+    let help = crate::support::ttmon(&["serve", "--help"]).out;
     for word in words.iter().filter_map(|word| word.split('=').next()).filter(|word| word.starts_with("--")) {
         assert!(help.contains(word), "{word}");
     }
@@ -259,14 +255,14 @@ fn every_overlay_is_rendered_and_changes_what_it_says() {
                     container["args"].as_array().unwrap().contains(&"--config=/etc/ttmon/config/config.toml".into())
                 );
                 let file = place.join("overlays/receivers/config.toml");
-                let checked = support::ttmon(&["alerts", "check", "--config", file.to_str().unwrap()]);
+                let checked = crate::support::ttmon(&["alerts", "check", "--config", file.to_str().unwrap()]);
                 assert_eq!(checked.code, Some(0), "{}{}", checked.out, checked.err);
             }
             "overlays/fleet" => {
                 let name = &of_kind("ConfigMap").unwrap()["metadata"]["name"];
                 assert_eq!(&volume("config")["configMap"]["name"], name);
                 let file = place.join("overlays/fleet/config.toml");
-                let checked = support::ttmon(&["config", "check", "--config", file.to_str().unwrap()]);
+                let checked = crate::support::ttmon(&["config", "check", "--config", file.to_str().unwrap()]);
                 assert_eq!(checked.code, Some(0), "{}{}", checked.out, checked.err);
             }
             "overlays/kernel-log" => {

@@ -1,13 +1,9 @@
 //! The page of a real service, in a real browser.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::browser::{Browser, ENTER, ESCAPE, LEFT};
+use crate::support::page::{LIVE, NAMELESS, Served, assert_clean, assert_nothing_foreign};
+use crate::support::service::{Poc, c_client};
 use serde_json::json;
-use support::browser::{Browser, ENTER, ESCAPE, LEFT};
-use support::page::{LIVE, NAMELESS, Served, assert_clean, assert_nothing_foreign};
-use support::service::{Poc, c_client};
 
 #[test]
 fn the_page_lives_and_obeys_keys() {
@@ -183,7 +179,7 @@ fn what_a_process_calls_itself_is_text() {
     let Some(browser) = Browser::open("a hostile name", 1440, 900, "light") else { return };
     let served = Served::start("p150x4", &[]);
     let program = served.folder.path().join("<b>hostile<b>");
-    support::copy_program(c_client(), &program);
+    crate::support::copy_program(c_client(), &program);
     let script = "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">";
     let wrapper = ["bash", "-c", "exec -a \"$0\" \"$@\"", script];
     let mut client = Poc::start(&wrapper, &[program.to_str().unwrap()], &served.poc_socket());

@@ -1,15 +1,11 @@
 //! The fleet on the page of a real service, in a real browser: three services, of which one is killed and one has a hung device.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::browser::{Browser, DOWN, ENTER, ESCAPE};
+use crate::support::needs;
+use crate::support::page::{LIVE, Served, assert_clean, assert_sound, axe};
+use crate::support::service::wait_for;
 use serde_json::{Value, json};
 use std::fs;
-use support::browser::{Browser, DOWN, ENTER, ESCAPE};
-use support::needs;
-use support::page::{LIVE, Served, assert_clean, assert_sound, axe};
-use support::service::wait_for;
 
 /// Three machines, and a service that watches them.
 struct WatchedLab {

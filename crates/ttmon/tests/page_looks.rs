@@ -1,13 +1,9 @@
 //! How the page looks and what it says to everybody: sizes, themes, the wall, phones, old values, screen readers.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::browser::{Browser, DOWN, ENTER, ESCAPE, LEFT};
+use crate::support::needs;
+use crate::support::page::{LIVE, Served, assert_clean, assert_sound, axe};
 use serde_json::json;
-use support::browser::{Browser, DOWN, ENTER, ESCAPE, LEFT};
-use support::needs;
-use support::page::{LIVE, Served, assert_clean, assert_sound, axe};
 
 const VIEWS: [&str; 8] = ["overview", "memory", "mesh", "processes", "deaths", "events", "device/0", "device/30"];
 

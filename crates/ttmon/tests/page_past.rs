@@ -1,13 +1,9 @@
 //! The past on the page: a real service that keeps a black box, in a real browser.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::browser::Browser;
+use crate::support::page::{FINDINGS, LIVE, NAMELESS, Served, assert_clean};
+use crate::support::service::wait_for;
 use serde_json::{Value, json};
-use support::browser::Browser;
-use support::page::{FINDINGS, LIVE, NAMELESS, Served, assert_clean};
-use support::service::wait_for;
 
 fn get(served: &Served, path: &str) -> Value {
     let text = ureq::get(served.address(path)).call().unwrap().body_mut().read_to_string();

@@ -1,16 +1,12 @@
 //! The real Prometheus and Alertmanager scrape three simulated hosts, each in a network namespace of its own; `ttmon` reads them back.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{TTMON, is_root, needs, not_run};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use support::{TTMON, is_root, needs, not_run};
 use tempfile::TempDir;
 
 /// A network of namespaces: one for Prometheus, and one for each host. Everything in it ends with it.

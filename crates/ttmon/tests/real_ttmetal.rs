@@ -2,18 +2,14 @@
 //!
 //! Runs when `TTMON_TTNN` names the unpacked wheel, as `scripts/fetch-ttnn` prints it.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::harness::{Harness, needs_root};
+use crate::support::{Machine, needs, program_for_all, run};
 use serde_json::{Value, json};
 use sim::tree::Chip;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
-use support::harness::{Harness, needs_root};
-use support::{Machine, needs, program_for_all, run};
 
 #[test]
 fn every_kind_of_two_processes_counts_and_frees_are_taken_off() {

@@ -1,9 +1,6 @@
 //! `ttmon record`: what was recorded can be printed again, whatever ended the recording.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{Machine, Run, TTMON, run, ttmon};
 use expect_test::expect_file;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -13,7 +10,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use support::{Machine, Run, TTMON, run, ttmon};
 use tempfile::TempDir;
 
 /// A folder, and a file in it that is not there yet.
@@ -170,8 +166,8 @@ fn a_limit_on_the_size_of_files_is_reported_and_the_rest_is_whole() {
 #[test]
 fn a_full_disk_is_reported_and_the_rest_is_whole() {
     let test = "a_full_disk_is_reported_and_the_rest_is_whole";
-    if !support::is_root() {
-        return support::not_run(test, "only root may mount");
+    if !crate::support::is_root() {
+        return crate::support::not_run(test, "only root may mount");
     }
     let (machine, (folder, path)) = (machine(), place());
     let disk = folder.path().join("disk");
@@ -184,7 +180,7 @@ fn a_full_disk_is_reported_and_the_rest_is_whole() {
     let words = [disk.as_os_str(), path.as_os_str(), TTMON.as_ref(), machine.root().as_ref()];
     let run = run(unshare.args(["-m", "sh", "-c", script, "sh"]).args(words));
     if run.code == Some(99) {
-        return support::not_run(test, "nothing can be mounted here");
+        return crate::support::not_run(test, "nothing can be mounted here");
     }
     fell_short(&run, &disk.join("recording"), "No space left on device (os error 28)");
     assert!(dump(&path).0.len() > 1);

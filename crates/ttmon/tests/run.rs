@@ -3,10 +3,7 @@
 //!
 //! The latter run when `TTMON_TTNN` names the unpacked wheel, as `scripts/fetch-ttnn` prints it.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{Machine, Run, TTMON, needs, run};
 use expect_test::expect_file;
 use ledger::book::{Chips, MemoryKind, NewBuffer, Writer};
 use rustix::net::{
@@ -22,7 +19,6 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use support::{Machine, Run, TTMON, needs, run};
 
 /// `ttmon run` without the agent, on a machine without devices.
 fn plain(arguments: &[&str]) -> Command {

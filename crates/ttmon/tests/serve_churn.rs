@@ -3,18 +3,14 @@
 //!
 //! Ten seconds of it; `TTMON_CHURN_SECONDS=600 cargo test -p ttmon --test serve_churn -- --nocapture` for ten minutes.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::harness::Harness;
+use crate::support::service::{Native, Poc, Service, wait_for};
+use crate::support::{Chance, Machine};
 use serde_json::json;
 use sim::tree::Chip;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
-use support::harness::Harness;
-use support::service::{Native, Poc, Service, wait_for};
-use support::{Chance, Machine};
 
 const CHIP: u64 = 0xC4C4;
 /// So many live at the same time.

@@ -3,10 +3,8 @@
 //! 200 000 messages; `TTMON_FRAMES=10000000 cargo test -p ttmon --test serve_frames -- --nocapture` for ten million. They come from
 //! processes of another user, when there is root to make them: root may speak for others, and is no liar then.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::service::{Poc, Service, wait_for};
+use crate::support::{Chance, Machine, is_root};
 use ledger::book::{Chips, MemoryKind, NewBuffer, Writer};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -21,8 +19,6 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use support::service::{Poc, Service, wait_for};
-use support::{Chance, Machine, is_root};
 
 /// What the honest client calls a device of its own, so that what others claim is never on it.
 const OWN_DEVICE: u64 = 0x5EED_1A57;
@@ -76,7 +72,7 @@ fn whatever_is_said_on_both_sockets_changes_nothing_for_others() {
 /// A client on each socket, who know what is right.
 struct Honest {
     poc: Poc,
-    native: support::service::Native,
+    native: crate::support::service::Native,
     /// Bytes of each buffer, on its own device and on the first of the machine; DRAM if it is even.
     live: [Vec<u64>; 2],
     chance: Chance,

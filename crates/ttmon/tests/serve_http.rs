@@ -1,9 +1,7 @@
 //! `ttmon serve` over HTTP: where it listens, with which keys, what it tells, and what ten thousand callers leave behind.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::service::{Service, wait_for};
+use crate::support::{Machine, TTMON, run};
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use serde_json::Value;
 use sim::tree::Chip;
@@ -11,8 +9,6 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::time::Duration;
-use support::service::{Service, wait_for};
-use support::{Machine, TTMON, run};
 
 fn start(options: &[&str]) -> Service {
     let options = [&["--listen", "127.0.0.1:0"], options].concat();

@@ -1,9 +1,8 @@
 //! The service's own socket: greeting, questions, limits, books that are handed over, and what becomes of them.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::harness::{Harness, number};
+use crate::support::service::{Native, Service, wait_for};
+use crate::support::{Machine, TTMON, run};
 use ledger::book::{Chips, MemoryKind, NewBuffer, Writer};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::Signal;
@@ -14,9 +13,6 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
-use support::harness::{Harness, number};
-use support::service::{Native, Service, wait_for};
-use support::{Machine, TTMON, run};
 
 const CHIP: u64 = 0xB00C;
 
@@ -399,8 +395,8 @@ fn systemd_may_make_the_sockets_and_is_notified() {
     assert_eq!(hear(), "READY=1");
     let mut native = Native(UnixStream::connect(place("own.sock")).unwrap());
     assert_eq!(native.ask(json!({"hello": {"version": 2}}))["hello"]["version"], 2);
-    let client = support::service::c_client().to_str().unwrap();
-    let mut poc = support::service::Poc::start(&[], &[client], &place("tt_allocation_server.sock"));
+    let client = crate::support::service::c_client().to_str().unwrap();
+    let mut poc = crate::support::service::Poc::start(&[], &[client], &place("tt_allocation_server.sock"));
     assert_eq!(poc.ask("query 0")[0], 0);
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, Signal::HUP).unwrap();

@@ -1,16 +1,12 @@
 //! A service among clients that are unlucky, careless or hostile: none is closed while it reports, and none costs others much.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::harness::needs_root;
+use crate::support::service::{Service, wait_for};
+use crate::support::{Machine, TTMON};
 use sim::tree::Chip;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
-use support::harness::needs_root;
-use support::service::{Service, wait_for};
-use support::{Machine, TTMON};
 
 struct KillOnDrop(std::process::Child);
 
@@ -271,7 +267,7 @@ fn a_report_of_a_process_that_does_not_hold_the_device_is_unverified_and_not_in_
     assert_eq!(client.ask("query 0")[0], 8 << 30, "as the reference answers");
     let socket = service.socket().display().to_string();
     let arguments = ["mem", "--once", "--root", service.machine.root(), "--service", &socket];
-    let drawn = support::ttmon(&arguments).out;
+    let drawn = crate::support::ttmon(&arguments).out;
     let why = "8.0 GiB unverified: reported by processes that do not hold the device";
     assert!(drawn.contains("▞▞▞") && drawn.contains(why), "{drawn}");
     service.hold(0, &[client.pid]);

@@ -1,16 +1,12 @@
 //! Clients of the proof of concept, in Python (112 bytes) and C (144 bytes), against a real service.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::harness::needs_root;
+use crate::support::service::{Poc, Service, wait_for};
+use crate::support::{Machine, TTMON, run};
 use serde_json::json;
 use sim::tree::Chip;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use support::harness::needs_root;
-use support::service::{Poc, Service, wait_for};
-use support::{Machine, TTMON, run};
 
 fn service() -> Service {
     Service::start(Machine::with(&[Chip::p150a(0), Chip::p150a(1)]))
@@ -408,8 +404,8 @@ fn a_users_service_is_the_users_own() {
     }
     let machine = Machine::with(&[Chip::p150a(0)]);
     let folder = tempfile::tempdir().unwrap();
-    let program = support::program_for_all(folder.path());
-    support::program_for_all(machine.0.path());
+    let program = crate::support::program_for_all(folder.path());
+    crate::support::program_for_all(machine.0.path());
     let session = folder.path().join("session");
     std::fs::create_dir(&session).unwrap();
     std::os::unix::fs::chown(&session, Some(65534), Some(65534)).unwrap();

@@ -2,18 +2,14 @@
 //!
 //! Runs when `TTMON_TTNN` and `TTMON_TTNN_OLD` name unpacked wheels, as `scripts/fetch-ttnn [VERSION]` prints them.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::Machine;
+use crate::support::harness::{Harness, built, number};
+use crate::support::needs::wheels;
+use crate::support::service::{Service, wait_for};
 use serde_json::{Value, json};
 use sim::tree::Chip;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use support::Machine;
-use support::harness::{Harness, built, number};
-use support::needs::wheels;
-use support::service::{Service, wait_for};
 
 /// A machine with a chip that the real tt-metal takes for its own, and where a service will be.
 struct Bench {

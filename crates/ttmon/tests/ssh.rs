@@ -1,16 +1,12 @@
 //! Other machines over ssh: a real sshd on a loopback port, with keys and a configuration of its own.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::service::wait_for;
+use crate::support::terminal::Terminal;
+use crate::support::{Machine, Run, TTMON, is_root, needs, not_run, run, write_script};
 use serde_json::Value;
 use sim::tree::Chip;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use support::service::wait_for;
-use support::terminal::Terminal;
-use support::{Machine, Run, TTMON, is_root, needs, not_run, run, write_script};
 use tempfile::TempDir;
 
 /// An sshd that sees a machine with devices, and a user's own ssh that finds the way to it.

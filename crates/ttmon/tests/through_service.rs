@@ -1,15 +1,11 @@
 //! `ttmon smi` and `ttmon mem` with the eyes of a service, and without them when it does not answer.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::harness::{Harness, needs_root, only_child};
+use crate::support::service::{Service, wait_for};
+use crate::support::{Machine, run};
 use serde_json::{Value, json};
 use sim::tree::Chip;
 use std::process::Command;
-use support::harness::{Harness, needs_root, only_child};
-use support::service::{Service, wait_for};
-use support::{Machine, run};
 
 fn machine() -> Machine {
     Machine::with(&[Chip::p150a(0), Chip::p150a(1)])
@@ -20,7 +16,7 @@ fn asked(service: &Service, arguments: &[&str], through_service: bool) -> Value 
     let socket = service.socket();
     let named = if through_service { socket.to_str().unwrap() } else { "off" };
     let all = [arguments, &["--json", "--root", service.machine.root(), "--service", named]].concat();
-    let run = support::ttmon(&all);
+    let run = crate::support::ttmon(&all);
     serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {} {}", run.out, run.err))
 }
 
@@ -137,8 +133,14 @@ fn only_the_service_knows_what_was_reported_and_who_has_died() {
     assert_eq!((&told["chips"][0]["dram"]["used_bytes"], &told["buffers"]), (&json!(0), &json!([])));
     assert_eq!(asked(&service, &["mem", "--once", "-d", "1"], true)["deaths"], json!([]));
     let socket = service.socket();
-    let drawn =
-        support::ttmon(&["mem", "--once", "--root", service.machine.root(), "--service", socket.to_str().unwrap()]);
+    let drawn = crate::support::ttmon(&[
+        "mem",
+        "--once",
+        "--root",
+        service.machine.root(),
+        "--service",
+        socket.to_str().unwrap(),
+    ]);
     assert!(drawn.out.contains("Exited with device memory") && drawn.out.contains("SIGKILL"), "{}", drawn.out);
 }
 
@@ -189,7 +191,7 @@ fn a_watch_outlives_the_service_and_finds_the_next_one() {
     let keeper = rested(&machine, 10);
     let mut service = Service::start(machine);
     let (root, socket) = (service.machine.root().to_owned(), service.socket());
-    let watch = Command::new(support::TTMON)
+    let watch = Command::new(crate::support::TTMON)
         .args(["smi", "--json", "--loop-ms", "50", "--count", "40", "--root", &root, "--service"])
         .arg(&socket)
         .stdout(std::process::Stdio::piped())
@@ -214,8 +216,8 @@ fn a_user_sees_the_memory_of_others_through_roots_service_and_believes_no_strang
     let keeper = rested(&machine, 11);
     let service = Service::start(machine);
     let folder = tempfile::tempdir().unwrap();
-    let program = support::program_for_all(folder.path());
-    support::program_for_all(service.machine.0.path());
+    let program = crate::support::program_for_all(folder.path());
+    crate::support::program_for_all(service.machine.0.path());
     let as_nobody = |socket: &str| {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
@@ -243,8 +245,14 @@ fn a_user_sees_the_memory_of_others_through_roots_service_and_believes_no_strang
         .spawn()
         .unwrap();
     wait_for(|| theirs.exists(), String::new);
-    let told =
-        support::ttmon(&["smi", "--json", "--root", service.machine.root(), "--service", theirs.to_str().unwrap()]);
+    let told = crate::support::ttmon(&[
+        "smi",
+        "--json",
+        "--root",
+        service.machine.root(),
+        "--service",
+        theirs.to_str().unwrap(),
+    ]);
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(told.out.contains("the service belongs to another user and is not trusted"), "{}", told.out);

@@ -2,17 +2,13 @@
 //!
 //! A library stands in for tt-metal: the test says what is launched, and which records its profiler delivers.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::harness::built;
+use crate::support::{Machine, TTMON, run, trace};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use support::harness::built;
-use support::{Machine, TTMON, run, trace};
 use tempfile::TempDir;
 
 /// A workload under `ttmon run --timeline`.
@@ -382,7 +378,7 @@ fn memory_does_not_grow_with_the_programs() {
     let took = began.elapsed().as_secs_f64();
     assert_eq!(wanted as u64, programs);
     // The program runs in a child of its own.
-    let pid = support::harness::only_child(live.child.id()).unwrap_or(live.child.id());
+    let pid = crate::support::harness::only_child(live.child.id()).unwrap_or(live.child.id());
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let memory = status.lines().filter(|line| line.starts_with("VmHWM") || line.starts_with("RssAnon"));
     let memory: Vec<&str> = memory.collect();

@@ -1,23 +1,14 @@
 //! The real `ttmon top` in a pseudo-terminal.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "top/charts.rs"]
 mod charts;
-#[path = "top/choices.rs"]
 mod choices;
-#[path = "top/processes.rs"]
 mod processes;
-#[path = "top/replay.rs"]
 mod replay;
-mod support;
-#[path = "top/trouble.rs"]
 mod trouble;
-#[path = "top/views.rs"]
 mod views;
 
+use crate::support::terminal::Terminal;
 use rustix::process::Signal;
-use support::terminal::Terminal;
 
 /// What a terminal sends for keys that have no character.
 mod key {
@@ -134,7 +125,7 @@ fn it_ends_when_its_terminal_is_closed() {
 
 #[test]
 fn without_a_terminal_it_says_what_to_do() {
-    let run = support::ttmon(&["top", "--sim"]);
+    let run = crate::support::ttmon(&["top", "--sim"]);
     assert_eq!(run.code, Some(2));
     assert!(run.err.contains("needs a terminal: use `ttmon smi`"), "{}", run.err);
 }

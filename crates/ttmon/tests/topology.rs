@@ -1,7 +1,5 @@
 //! Where the chips of simulated machines are, from their files to the grid.
 
-#![allow(clippy::unwrap_used)]
-
 use expect_test::{Expect, expect};
 use model::topology::of_machine;
 use sources::{Options, Root, Sampler};

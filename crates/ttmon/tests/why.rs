@@ -3,10 +3,8 @@
 //! The machine is stepped a second at a time, sampled by the real sampler and recorded. What depends on the real clock or on the
 //! numbers that the kernel gives out is replaced before it is recorded, so that the stories can be pinned.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::service::Service;
+use crate::support::{Machine, Run, TTMON, run, ttmon};
 use expect_test::expect_file;
 use model::{Bytes, Device, DeviceId, ExitRecord, LogEntry, Process, Snapshot, State, Timestamp};
 use serde_json::Value;
@@ -17,8 +15,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use support::service::Service;
-use support::{Machine, Run, TTMON, run, ttmon};
 use tempfile::TempDir;
 use watch::record::Recorder;
 
@@ -276,7 +272,7 @@ fn without_a_recording_and_a_service_one_sentence_says_what_to_do() {
     let mut command = Command::new(TTMON);
     let command = command.args(["why", "--service", "off"]).env("XDG_STATE_HOME", empty.path());
     if Path::new("/var/lib/ttmon/black-box").exists() {
-        return support::not_run("without_a_recording", "this machine has a black box");
+        return crate::support::not_run("without_a_recording", "this machine has a black box");
     }
     let refused = run(command);
     assert_eq!((refused.code, refused.err.lines().count()), (Some(6), 1));
@@ -292,7 +288,7 @@ fn without_a_recording_the_service_says_what_it_knows() {
     let empty = tempfile::tempdir().unwrap();
     let mut command = Command::new(TTMON);
     if Path::new("/var/lib/ttmon/black-box").exists() {
-        return support::not_run("without_a_recording_the_service", "this machine has a black box");
+        return crate::support::not_run("without_a_recording_the_service", "this machine has a black box");
     }
     let told = run(command.args(["why", "--service"]).arg(service.socket()).env("XDG_STATE_HOME", empty.path()));
     let lines: Vec<&str> = told.out.lines().collect();
@@ -320,12 +316,12 @@ fn without_times(text: &str) -> String {
 #[test]
 fn without_a_recording_the_service_says_when_it_began() {
     if Path::new("/var/lib/ttmon/black-box").exists() {
-        return support::not_run("without_a_recording_the_service_says_when", "this machine has a black box");
+        return crate::support::not_run("without_a_recording_the_service_says_when", "this machine has a black box");
     }
     // Nothing moves its heartbeat.
     let service = Service::start_with(Machine::with(&[Chip::p150a(0)]), &["--listen", "127.0.0.1:0"]);
     let events = || service.native().ask(serde_json::json!({"events": {}}))["events"].to_string();
-    support::service::wait_for(|| events().contains("ok → hung"), events);
+    crate::support::service::wait_for(|| events().contains("ok → hung"), events);
     let empty = tempfile::tempdir().unwrap();
     let why = |options: &[&str]| {
         let mut command = Command::new(TTMON);

@@ -1,16 +1,12 @@
 //! The API as programs see it: through real sockets.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{TestServer, event, machine, wait_for};
 use model::figure::device::kept_in_history;
 use model::{DeviceId, Held, Usage};
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::Arc;
 use std::time::Instant;
-use support::{TestServer, event, machine, wait_for};
 
 #[test]
 fn the_snapshot_is_the_one_that_was_published_byte_for_byte() {

@@ -1,14 +1,10 @@
 //! Callers who mean no good, or are no good at it. Everybody else is answered meanwhile, and nothing of them stays.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{TestServer, TextAnswer, event, machine, read_answer, wait_for};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
-use support::{TestServer, TextAnswer, event, machine, read_answer, wait_for};
 
 /// Whether the other side has closed the connection.
 fn is_closed(stream: &mut TcpStream) -> bool {

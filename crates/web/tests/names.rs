@@ -1,7 +1,5 @@
 //! The names of figures are in the model alone: nothing here is a second list of them.
 
-#![allow(clippy::unwrap_used)]
-
 use model::figure::Figure;
 use model::figure::device::DEVICE_FIGURES;
 use model::figure::machine::MACHINE_FIGURES;

@@ -1,0 +1,6 @@
+//! The tests of simulated machines, in one program.
+
+#![allow(clippy::unwrap_used)]
+
+mod incidents;
+mod machine;

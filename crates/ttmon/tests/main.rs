@@ -1,0 +1,56 @@
+//! Every test that runs the real `ttmon`, in one program: linking is most of what building a test costs.
+
+#![allow(clippy::unwrap_used)]
+
+mod activity;
+mod alerts;
+mod arrows;
+mod black_box;
+mod books;
+mod command_line;
+mod compare;
+mod containers;
+mod deep;
+mod deep_reader;
+mod doctor;
+mod exact;
+mod export;
+mod fields;
+mod habits;
+mod harmless;
+mod health;
+mod healthy_hour;
+mod hosts;
+mod kernel_log;
+mod left_behind;
+mod manual;
+mod mem;
+mod memory;
+mod metrics;
+mod numbers;
+mod one_machine;
+mod ops;
+mod overlay;
+mod packaging;
+mod page;
+mod page_fleet;
+mod page_looks;
+mod page_past;
+mod prometheus;
+mod real_ttmetal;
+mod record;
+mod run;
+mod serve_churn;
+mod serve_frames;
+mod serve_http;
+mod serve_native;
+mod serve_neighbours;
+mod serve_poc;
+mod serve_real;
+mod ssh;
+mod support;
+mod through_service;
+mod timeline;
+mod top;
+mod topology;
+mod why;

@@ -1,0 +1,8 @@
+//! The tests of the HTTP answers, in one program.
+
+#![allow(clippy::unwrap_used)]
+
+mod api;
+mod hostile;
+mod names;
+mod support;
