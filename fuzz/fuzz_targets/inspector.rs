@@ -16,9 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(list.launches <= 10_000 && list.operations.len() <= 10_000);
     }
     let _ = decode::chips(bytes, 1);
-    if let Ok(text) = std::str::from_utf8(bytes)
-        && let Ok(schema) = decode::schema(text)
-    {
+    if let Some(schema) = std::str::from_utf8(bytes).ok().and_then(|text| decode::schema(text).ok()) {
         let _ = decode::operations(bytes, 1, &schema.entry, 7);
     }
     let _ = decode::tcp_sockets(bytes);

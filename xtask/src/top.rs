@@ -211,9 +211,8 @@ impl Terminal {
             // The end of the last read may be the begin of what is looked for.
             let most = text.len().max(END_OF_FRAME.len()) - 1;
             let (mut kept, mut has_text, mut is_told) = (0, text.is_empty(), false);
-            while poll(&mut [PollFd::new(&from, PollFlags::IN)], None).is_ok()
-                && let Ok(bytes @ 1..) = from.read(&mut buffer[kept..])
-            {
+            while poll(&mut [PollFd::new(&from, PollFlags::IN)], None).is_ok() {
+                let Ok(bytes @ 1..) = from.read(&mut buffer[kept..]) else { break };
                 let now = Instant::now();
                 let all = &buffer[..kept + bytes];
                 let frames = all.windows(END_OF_FRAME.len()).filter(|bytes| *bytes == END_OF_FRAME).count();

@@ -84,9 +84,10 @@ fn load(service: &Service) -> anyhow::Result<()> {
         let (mut stream, is_over, heard) = (service.listen()?, is_over.clone(), heard.clone());
         let listen = move || {
             let mut piece = vec![0; 1 << 16];
-            while let Ok(bytes @ 1..) = stream.read(&mut piece)
-                && !is_over.load(Relaxed)
-            {
+            while let Ok(bytes @ 1..) = stream.read(&mut piece) {
+                if is_over.load(Relaxed) {
+                    break;
+                }
                 heard.fetch_add(bytes as u64, Relaxed);
             }
         };

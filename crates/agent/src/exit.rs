@@ -21,10 +21,10 @@ unsafe extern "C" fn standard_exit_at_once(code: c_int) -> ! {
 
 /// This may be a signal handler, or a child of `vfork`: nothing is allocated, locked or looked up here.
 fn ended(code: c_int) -> ! {
-    if code == 0
-        && let Some(book) = ProcessBook::current()
-    {
-        book.close_at_once();
+    if code == 0 {
+        if let Some(book) = ProcessBook::current() {
+            book.close_at_once();
+        }
     }
     let real = REAL.load(Relaxed);
     if !real.is_null() {

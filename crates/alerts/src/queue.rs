@@ -66,9 +66,8 @@ impl NoticeQueue {
             return Vec::new();
         }
         let (mut batch, most) = (Vec::new(), if self.one_by_one { 1 } else { MOST });
-        while batch.len() < most
-            && let Some((_, notice)) = self.waiting.pop_first()
-        {
+        while batch.len() < most {
+            let Some((_, notice)) = self.waiting.pop_first() else { break };
             batch.push(notice);
         }
         batch

@@ -119,10 +119,10 @@ impl Session {
         let path = CStr::from_bytes_until_nul(&self.path).map_err(|_| Problem::open(Errno::NAMETOOLONG))?;
         let holders = pids.map(Holders::open).transpose()?;
         // Nothing comes between the two: whoever closes the device meanwhile has its power-down cancelled.
-        if let Some(holders) = &holders
-            && holders.count()? == 0
-        {
-            return Err(Problem::found(DeepUnavailable::NotHeld, "no process holds the device", 0));
+        if let Some(holders) = &holders {
+            if holders.count()? == 0 {
+                return Err(Problem::found(DeepUnavailable::NotHeld, "no process holds the device", 0));
+            }
         }
         let node = node::open(path)?;
         self.effort.opened = true;

@@ -256,7 +256,8 @@ mod tests {
                 let (now, later) = rest.split_at(cut.min(rest.len()));
                 frames.feed(now);
                 rest = later;
-                while frames.has_frame() && let Some(frame) = frames.next_frame() {
+                while frames.has_frame() {
+                    let Some(frame) = frames.next_frame() else { break };
                     seen.push(Request::decode(&frame.unwrap()).unwrap());
                 }
             }

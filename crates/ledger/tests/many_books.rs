@@ -104,15 +104,14 @@ fn damage(thread: u64, count: usize) -> Outcomes {
                 None => check(&book, &truth, told),
             }
             // Read in one go, the buffers that it lists add up to its counters.
-            if let Ok((whole, listed)) = &whole
-                && listed.unreadable == 0
-                && whole.untabled == 0
-            {
-                for (at, chip) in whole.chips.iter().enumerate() {
-                    let here = listed.buffers.iter().filter(|one| one.kind == MemoryKind::Dram);
-                    let here = here.filter(|one| one.chips.iter().any(|chip| usize::from(chip) == at));
-                    let sum = here.fold(0u64, |sum, one| sum.saturating_add(one.bytes()));
-                    assert_eq!(sum, chip.counters[MemoryKind::Dram as usize].bytes, "{}", told());
+            if let Ok((whole, listed)) = &whole {
+                if listed.unreadable == 0 && whole.untabled == 0 {
+                    for (at, chip) in whole.chips.iter().enumerate() {
+                        let here = listed.buffers.iter().filter(|one| one.kind == MemoryKind::Dram);
+                        let here = here.filter(|one| one.chips.iter().any(|chip| usize::from(chip) == at));
+                        let sum = here.fold(0u64, |sum, one| sum.saturating_add(one.bytes()));
+                        assert_eq!(sum, chip.counters[MemoryKind::Dram as usize].bytes, "{}", told());
+                    }
                 }
             }
             if let Some(Ok(table)) = table {

@@ -10,10 +10,10 @@ impl Selector {
     /// Whether this names the device. A card's ordinal, PCI address or serial means all its chips.
     pub fn names(&self, device: &Device) -> bool {
         let text = self.0.trim();
-        if let Ok(n) = text.parse::<u32>()
-            && text.len() < 8
-        {
-            return device.id.gateway() == Some(n);
+        if let Ok(n) = text.parse::<u32>() {
+            if text.len() < 8 {
+                return device.id.gateway() == Some(n);
+            }
         }
         let same = |other: Option<&str>, text: &str| other.is_some_and(|other| other.eq_ignore_ascii_case(text));
         let hex = text.strip_prefix("0x").unwrap_or(text);

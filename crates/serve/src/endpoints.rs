@@ -73,12 +73,14 @@ impl MissingEndpoints {
 }
 
 fn claim(endpoint: Endpoint, path: &Path) -> anyhow::Result<UnixListenSocket> {
-    if path == Path::new(OF_THE_MACHINE)
-        && let Some(folder) = path.parent()
-        && let Err(error) = std::fs::DirBuilder::new().mode(0o755).create(folder)
-        && error.kind() != io::ErrorKind::AlreadyExists
-    {
-        return Err(Failure::of_io(&error, format!("{}: cannot be created: {error}", folder.display())));
+    if path == Path::new(OF_THE_MACHINE) {
+        if let Some(folder) = path.parent() {
+            if let Err(error) = std::fs::DirBuilder::new().mode(0o755).create(folder) {
+                if error.kind() != io::ErrorKind::AlreadyExists {
+                    return Err(Failure::of_io(&error, format!("{}: cannot be created: {error}", folder.display())));
+                }
+            }
+        }
     }
     let is_for_all = endpoint == Endpoint::Poc || geteuid().is_root();
     UnixListenSocket::claim(path, if is_for_all { 0o666 } else { 0o600 })

@@ -47,10 +47,10 @@ pub struct Processes {
 impl Processes {
     /// The process that has this pid now. `None` when there is none.
     pub fn know(&mut self, pid: u32, poller: &Poller) -> Option<Key> {
-        if let Some(key) = self.by_pid.get(&pid)
-            && self.all.get(key).is_some_and(|live| lives(&live.end))
-        {
-            return Some(*key);
+        if let Some(key) = self.by_pid.get(&pid) {
+            if self.all.get(key).is_some_and(|live| lives(&live.end)) {
+                return Some(*key);
+            }
         }
         let raw = Pid::from_raw(pid.cast_signed())?;
         // Linux before 5.10 knows no flags.

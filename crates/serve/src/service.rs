@@ -215,10 +215,10 @@ impl Service {
             let reason = format!("too many connections: {open} of user {uid} are open, and the limit is {limit}");
             let event = if open < most { "not-counted" } else { "sent-away" };
             log(LogLevel::Warning, event, &[("pid", &pid), ("reason", &reason)]);
-            if endpoint == Endpoint::Native
-                && let Ok(frame) = frame(&json!({ "error": { "reason": reason } }))
-            {
-                let _ = rustix::net::send(&socket, &frame, rustix::net::SendFlags::NOSIGNAL);
+            if endpoint == Endpoint::Native {
+                if let Ok(frame) = frame(&json!({ "error": { "reason": reason } })) {
+                    let _ = rustix::net::send(&socket, &frame, rustix::net::SendFlags::NOSIGNAL);
+                }
             }
         }
         if open >= most {
@@ -299,9 +299,7 @@ impl Service {
     /// Looks at the connections whose timers have expired.
     fn check_alarms(&mut self) {
         let now = Instant::now();
-        while let Some((when, token)) = self.alarms.first().copied()
-            && when <= now
-        {
+        while let Some((_, token)) = self.alarms.first().copied().filter(|(when, _)| *when <= now) {
             self.alarms.pop_first();
             if self.poc_connections.contains_key(&token) {
                 self.handle_poc(token, |connection, _, state| connection.pause(state));

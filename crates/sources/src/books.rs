@@ -133,15 +133,15 @@ fn search(
     let (mut own_one, mut seen) = (None, BTreeSet::new());
     let folder = process.open_dir("fd")?;
     folder.list(|name| {
-        if own_one.is_none()
-            && seen.len() < LOOKS
-            && folder.read_link(name).is_ok_and(|link| link == BOOK)
-            && let Ok(file) = folder.open_linked(name, |stat| wanted(inode(stat)))
-            && let Ok(inode) = inode_of(&file)
-            && seen.insert(inode)
-        {
-            let file = Arc::new(File::from(file));
-            own_one = Some(FoundBook::read_now(folder.path_of(name), inode, file)).filter(&own);
+        if own_one.is_none() && seen.len() < LOOKS && folder.read_link(name).is_ok_and(|link| link == BOOK) {
+            if let Ok(file) = folder.open_linked(name, |stat| wanted(inode(stat))) {
+                if let Ok(inode) = inode_of(&file) {
+                    if seen.insert(inode) {
+                        let file = Arc::new(File::from(file));
+                        own_one = Some(FoundBook::read_now(folder.path_of(name), inode, file)).filter(&own);
+                    }
+                }
+            }
         }
     })?;
     Ok(own_one)

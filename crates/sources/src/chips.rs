@@ -75,10 +75,10 @@ fn one_of_board(
     };
     let is_possible = |device: &&Device| chip_match(device, number).is_some() && held_by_all(device);
     let mut possible: Vec<&Device> = devices.iter().filter(is_possible).collect();
-    if possible.len() > 1
-        && let Some(chosen) = by_logical_number(logical?, devices, attached)
-    {
-        possible.retain(|device| device.id == chosen);
+    if possible.len() > 1 {
+        if let Some(chosen) = by_logical_number(logical?, devices, attached) {
+            possible.retain(|device| device.id == chosen);
+        }
     }
     match possible[..] {
         [one] => Some(one.id.clone()),

@@ -119,11 +119,12 @@ impl ContainerNames {
         let (mut folder, mut seen) = (None, 0);
         let _ = logs.list(|name| {
             seen += 1;
-            if seen <= MOST_PODS
-                && let Some(name) = name.to_str()
-                && name.rsplit_once('_').is_some_and(|(_, of)| of == uid)
-            {
-                folder = Some(name.to_owned());
+            if seen <= MOST_PODS {
+                if let Some(name) = name.to_str() {
+                    if name.rsplit_once('_').is_some_and(|(_, of)| of == uid) {
+                        folder = Some(name.to_owned());
+                    }
+                }
             }
         });
         let folder = folder?;

@@ -51,12 +51,12 @@ impl HolderList {
             return listed(lists, &format!("{n}/pids"), trouble);
         }
         let mut quiet = Trouble::default();
-        if let Some(list) = self.0.take()
-            && let Some(holders) = listed(&list, "pids", &mut quiet)
-        {
-            trouble.faults.append(&mut quiet.faults);
-            self.0 = Some(list);
-            return Some(holders);
+        if let Some(list) = self.0.take() {
+            if let Some(holders) = listed(&list, "pids", &mut quiet) {
+                trouble.faults.append(&mut quiet.faults);
+                self.0 = Some(list);
+                return Some(holders);
+            }
         }
         // A folder that does not answer may be that of a driver that was unloaded since.
         let name = n.to_string();

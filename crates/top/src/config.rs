@@ -89,10 +89,10 @@ fn with(text: &str, settings: &TopSettings) -> Result<String, Problem> {
             continue;
         }
         let mut item = item_of(&value);
-        if let Some(old) = table.get(choice.name).and_then(Item::as_value)
-            && let Some(new) = item.as_value_mut()
-        {
-            *new.decor_mut() = old.decor().clone();
+        if let Some(old) = table.get(choice.name).and_then(Item::as_value) {
+            if let Some(new) = item.as_value_mut() {
+                *new.decor_mut() = old.decor().clone();
+            }
         }
         match table.get_mut(choice.name) {
             Some(old) => *old = item,

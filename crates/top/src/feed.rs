@@ -218,11 +218,11 @@ impl RecordingWriter {
                 None => RecordingWriter::Over,
             };
         }
-        if let RecordingWriter::Running(recorder) = self
-            && let Err(error) = recorder.push(&moment.snapshot, moment.exits.clone())
-        {
-            *self = RecordingWriter::Over;
-            moment.snapshot.faults.push(Fault::new("--record", format!("recording stopped: {error}")));
+        if let RecordingWriter::Running(recorder) = self {
+            if let Err(error) = recorder.push(&moment.snapshot, moment.exits.clone()) {
+                *self = RecordingWriter::Over;
+                moment.snapshot.faults.push(Fault::new("--record", format!("recording stopped: {error}")));
+            }
         }
         Ok(())
     }

@@ -198,11 +198,11 @@ impl Thread {
             Ok(snapshot) => snapshot,
             Err(error) => return self.broken(to, &error),
         };
-        if to + 1 < self.range.end
-            && let Ok(next) = self.playing.snapshot(to + 1)
-        {
-            let after = Duration::from_millis((next.taken_at.0 - snapshot.taken_at.0).max(0).unsigned_abs());
-            self.next = Some((next, after));
+        if to + 1 < self.range.end {
+            if let Ok(next) = self.playing.snapshot(to + 1) {
+                let after = Duration::from_millis((next.taken_at.0 - snapshot.taken_at.0).max(0).unsigned_abs());
+                self.next = Some((next, after));
+            }
         }
         self.say(Played::Now(to - self.range.start, Box::new(Moment::of(snapshot))));
     }

@@ -121,10 +121,10 @@ pub fn has_keys() -> bool {
 pub fn tell_again() {
     let _alone = io::stdout().lock();
     let stdin = io::stdin();
-    if is_taken()
-        && let Ok(modes) = tcgetattr(&stdin)
-    {
-        let _ = tcsetattr(&stdin, OptionalActions::Now, &modes);
+    if is_taken() {
+        if let Ok(modes) = tcgetattr(&stdin) {
+            let _ = tcsetattr(&stdin, OptionalActions::Now, &modes);
+        }
     }
 }
 

@@ -102,10 +102,10 @@ impl Trail {
         let Some(total) = usage.total() else { return };
         let point = Point { at, total };
         let near = |one: &Point, other: &Point| other.at.0 - one.at.0 < NEAR_MS;
-        if let [.., earlier, last] = self.recent.make_contiguous()
-            && near(earlier, last)
-        {
-            self.recent.pop_back();
+        if let [.., earlier, last] = self.recent.make_contiguous() {
+            if near(earlier, last) {
+                self.recent.pop_back();
+            }
         }
         self.recent.push_back(point);
         while self.recent.front().is_some_and(|first| first.at.0 < at.0.saturating_sub(MINUTE_MS)) {

@@ -113,11 +113,11 @@ fn needs_value(arg: &Arg) -> bool {
 
 /// What is simulated may be parted from --sim by a blank.
 fn join_sim(arguments: &mut Vec<OsString>) {
-    if let Some(at) = arguments.iter().position(|word| word == "--sim")
-        && let Some(spec) = arguments.get(at + 1).and_then(|word| word.to_str()).filter(|word| is_spec(word))
-    {
-        arguments[at] = format!("--sim={spec}").into();
-        arguments.remove(at + 1);
+    if let Some(at) = arguments.iter().position(|word| word == "--sim") {
+        if let Some(spec) = arguments.get(at + 1).and_then(|word| word.to_str()).filter(|word| is_spec(word)) {
+            arguments[at] = format!("--sim={spec}").into();
+            arguments.remove(at + 1);
+        }
     }
 }
 

@@ -94,9 +94,8 @@ fn whoever_comes_and_goes_leaves_nothing_behind() {
     let (began, mut guests, mut minutes, mut most_files) = (Instant::now(), 0u64, 0, 0);
     // The most memory in each quarter of the time. The first half is for getting warm.
     let mut quarters = [0u64; 4];
-    while let now = began.elapsed()
-        && now < whole
-    {
+    while began.elapsed() < whole {
+        let now = began.elapsed();
         if crowd.len() >= CROWD {
             drop(crowd.swap_remove(chance.below(CROWD as u64) as usize));
         }

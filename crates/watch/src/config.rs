@@ -91,10 +91,10 @@ impl Config {
 
     /// Reads the file of the service. One that is named must exist.
     pub fn of_service(named: Option<&Path>) -> anyhow::Result<Config> {
-        if let Some(file) = named
-            && let Err(error) = file.metadata()
-        {
-            return Err(Failure::error(Exit::Usage, format!("--config {}: {error}", file.display())));
+        if let Some(file) = named {
+            if let Err(error) = file.metadata() {
+                return Err(Failure::error(Exit::Usage, format!("--config {}: {error}", file.display())));
+            }
         }
         Config::read(&place(named, true)?)
     }

@@ -145,16 +145,15 @@ impl Events {
                 format!("device {id}: {} → {}{}", earlier.state.name(), state.name(), state_reason(earlier, device));
             report(weight_of(state), text);
         }
-        if let (Some(a), Some(b)) = (earlier.heartbeat, device.heartbeat)
-            && b < a
-            && a - b < u32::MAX / 2
-        {
-            report(Weight::Warning, format!("device {id} was reset (heartbeat restarted)"));
+        if let (Some(a), Some(b)) = (earlier.heartbeat, device.heartbeat) {
+            if b < a && a - b < u32::MAX / 2 {
+                report(Weight::Warning, format!("device {id} was reset (heartbeat restarted)"));
+            }
         }
-        if let (Some(a), Some(b)) = (earlier.thermal_trips, device.thermal_trips)
-            && b > a
-        {
-            report(Weight::Bad, format!("device {id} shut down at critical temperature ({b} times so far)"));
+        if let (Some(a), Some(b)) = (earlier.thermal_trips, device.thermal_trips) {
+            if b > a {
+                report(Weight::Bad, format!("device {id} shut down at critical temperature ({b} times so far)"));
+            }
         }
     }
 

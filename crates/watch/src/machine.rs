@@ -93,10 +93,10 @@ impl Machine {
 
     /// The same, through the service when there is one. A simulated machine or a folder has none, unless it is named.
     pub fn through_service(mut self, args: &MachineArgs) -> Machine {
-        if let Machine::Local(local) = &mut self
-            && (args.service.is_some() || (args.sim.is_none() && args.root.is_none()))
-        {
-            local.service = ServiceClient::new(args.service.as_deref());
+        if let Machine::Local(local) = &mut self {
+            if args.service.is_some() || (args.sim.is_none() && args.root.is_none()) {
+                local.service = ServiceClient::new(args.service.as_deref());
+            }
         }
         self
     }
@@ -186,10 +186,10 @@ impl Machine {
 
     /// Whether the kernel's log is read from now on. Another machine's is read by the service there.
     pub fn set_kernel_log(&mut self, wanted: bool) {
-        if let Machine::Local(local) = self
-            && wanted != local.kernel_log.is_some()
-        {
-            local.kernel_log = wanted.then(|| KernelLog::new(local.root.clone()));
+        if let Machine::Local(local) = self {
+            if wanted != local.kernel_log.is_some() {
+                local.kernel_log = wanted.then(|| KernelLog::new(local.root.clone()));
+            }
         }
     }
 

@@ -126,10 +126,10 @@ impl Published {
     pub(crate) fn events_frame(&self, since: u64) -> (Bytes, u64) {
         let mut shown = self.lock();
         let newest = shown.events.newest;
-        if let Some((from, to, frame)) = &shown.cached_frame
-            && (*from, *to) == (since, newest)
-        {
-            return (frame.clone(), newest);
+        if let Some((from, to, frame)) = &shown.cached_frame {
+            if (*from, *to) == (since, newest) {
+                return (frame.clone(), newest);
+            }
         }
         let events = shown.events.since(since, usize::MAX);
         let frame = Bytes::from([&b"event: events\ndata: "[..], &events, b"\n\n"].concat());

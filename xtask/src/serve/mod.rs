@@ -189,11 +189,11 @@ fn deaths() -> anyhow::Result<()> {
         }
         let mut waiting = Vec::new();
         while !victims.is_empty() || !waiting.is_empty() {
-            if waiting.last().is_none_or(|(_, began): &(i32, Instant)| began.elapsed() > Duration::from_millis(620))
-                && let Some((device, mut victim)) = victims.pop()
-            {
-                waiting.push((device, Instant::now()));
-                victim.kill()?;
+            if waiting.last().is_none_or(|(_, began): &(i32, Instant)| began.elapsed() > Duration::from_millis(620)) {
+                if let Some((device, mut victim)) = victims.pop() {
+                    waiting.push((device, Instant::now()));
+                    victim.kill()?;
+                }
             }
             for (device, began) in std::mem::take(&mut waiting) {
                 match poc::query(&mut watcher, device)? {

@@ -132,10 +132,10 @@ impl Wait {
 
     /// The wait has ended as it should.
     pub fn end(mut self) {
-        if let (Some(book), Some((queue, programs))) = (self.book, self.queue.take())
-            && let Some(queue) = book.activity.queues.get(queue)
-        {
-            queue.has_finished(programs);
+        if let (Some(book), Some((queue, programs))) = (self.book, self.queue.take()) {
+            if let Some(queue) = book.activity.queues.get(queue) {
+                queue.has_finished(programs);
+            }
         }
     }
 }

@@ -126,14 +126,14 @@ impl<P: Ord + Copy> Accounts<P> {
                     known.references -= 1;
                     known.references
                 };
-                if account.buffers.change(&key, release) == Some(0)
-                    && let Some(ReportedBuffer { bytes, kind, .. }) = account.buffers.remove(&key)
-                {
-                    let (.., device) = key;
-                    account.leave(device);
-                    leave_user(&mut self.users, account.user, 1);
-                    subtract(&mut account.totals, device, kind, bytes.into());
-                    subtract(&mut self.totals, device, kind, bytes.into());
+                if account.buffers.change(&key, release) == Some(0) {
+                    if let Some(ReportedBuffer { bytes, kind, .. }) = account.buffers.remove(&key) {
+                        let (.., device) = key;
+                        account.leave(device);
+                        leave_user(&mut self.users, account.user, 1);
+                        subtract(&mut account.totals, device, kind, bytes.into());
+                        subtract(&mut self.totals, device, kind, bytes.into());
+                    }
                 }
             }
             _ => {}

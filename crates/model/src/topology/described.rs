@@ -40,12 +40,11 @@ fn blocks(descriptor: &Descriptor, matched: &BTreeMap<u64, DeviceId>) -> Vec<Vec
     let mut block_of: BTreeMap<u64, u64> = matched.keys().map(|chip| (*chip, *chip)).collect();
     let shelf = |chip| descriptor.chips.get(&chip).and_then(|chip| chip.place).map(|place| (place.rack, place.shelf));
     for [(one, _), (other, _)] in &descriptor.connections {
-        if let (Some(from), Some(to)) = (block_of.get(one).copied(), block_of.get(other).copied())
-            && from != to
-            && shelf(*one) == shelf(*other)
-        {
-            let (from, to) = (from.max(to), from.min(to));
-            block_of.values_mut().filter(|block| **block == from).for_each(|block| *block = to);
+        if let (Some(from), Some(to)) = (block_of.get(one).copied(), block_of.get(other).copied()) {
+            if from != to && shelf(*one) == shelf(*other) {
+                let (from, to) = (from.max(to), from.min(to));
+                block_of.values_mut().filter(|block| **block == from).for_each(|block| *block = to);
+            }
         }
     }
     let mut blocks: BTreeMap<u64, Vec<u64>> = BTreeMap::new();

@@ -19,10 +19,10 @@ pub(super) fn devices_of(descriptor: &Descriptor, devices: &[Device]) -> BTreeMa
             }
             let found = rule(&Search { number: *number, chip, descriptor, devices, matched: &matched });
             let device = found.and_then(|id| devices.iter().find(|device| device.id == id));
-            if let Some(device) = device.filter(|device| can_be(chip, device))
-                && !matched.values().any(|taken| *taken == device.id)
-            {
-                matched.insert(*number, device.id.clone());
+            if let Some(device) = device.filter(|device| can_be(chip, device)) {
+                if !matched.values().any(|taken| *taken == device.id) {
+                    matched.insert(*number, device.id.clone());
+                }
             }
         }
     }

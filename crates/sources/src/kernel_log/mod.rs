@@ -71,11 +71,11 @@ impl KernelLog {
                 Err(error) => snapshot.faults.push(Fault::new(self.path(), refusal(error))),
             }
         }
-        if let Some(file) = &mut self.file
-            && let Err(error) = file.read(&self.known, &mut self.groups)
-        {
-            snapshot.faults.push(Fault::new(self.path(), crate::dir::reason(error)));
-            self.file = None;
+        if let Some(file) = &mut self.file {
+            if let Err(error) = file.read(&self.known, &mut self.groups) {
+                snapshot.faults.push(Fault::new(self.path(), crate::dir::reason(error)));
+                self.file = None;
+            }
         }
         self.groups.note_holders(snapshot);
         snapshot.kernel_log = Some(self.groups.report(snapshot.taken_at));

@@ -174,10 +174,10 @@ fn fact(state: &TopState, device: &Device, field: Field<Device>) -> FactLine {
             None => clean(&figure.unit.text(value)).into_owned(),
         },
     };
-    if figure == &AICLK_LIMITED
-        && let Some((text, tone)) = figures::limited_clock(device, state)
-    {
-        return FactLine { title: figure.title.to_owned(), text, tone };
+    if figure == &AICLK_LIMITED {
+        if let Some((text, tone)) = figures::limited_clock(device, state) {
+            return FactLine { title: figure.title.to_owned(), text, tone };
+        }
     }
     if let Some(limit) = field.limit_of(device) {
         let limit = if is_number { units.text(limit) } else { format!("{limit:.0}") };

@@ -71,11 +71,11 @@ pub fn run(args: &MachineArgs, health: &HealthArgs) -> anyhow::Result<Exit> {
     };
     snapshot.alerts.extend(answer.and_then(Result::ok).unwrap_or_default());
     // It says why nothing can be read. Without a driver that is another exit code.
-    if let Err(error) = exit_status::of_machine(&snapshot, &machine)
-        && error.downcast_ref::<Failure>().is_some_and(|failure| failure.exit() == Exit::NoDriver)
-    {
-        machine.leave();
-        return Err(error);
+    if let Err(error) = exit_status::of_machine(&snapshot, &machine) {
+        if error.downcast_ref::<Failure>().is_some_and(|failure| failure.exit() == Exit::NoDriver) {
+            machine.leave();
+            return Err(error);
+        }
     }
     let demands = Demands {
         devices: health.id.iter().cloned().map(Selector).collect(),

@@ -86,10 +86,10 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
     }
     let sample = if args.verify { Machine::verified_sample } else { Machine::sample };
     let result = screen.repeat(&mut machine, &rounds, sample, |screen, machine, snapshot, round| {
-        if let SmiView::Csv(query) = &mut view
-            && !args.id.is_empty()
-        {
-            query.numbers = chip_numbers(&snapshot.devices);
+        if let SmiView::Csv(query) = &mut view {
+            if !args.id.is_empty() {
+                query.numbers = chip_numbers(&snapshot.devices);
+            }
         }
         let snapshot = selected(snapshot, &args.id)?;
         let mut exit = exit_status::of_machine(&snapshot, machine);

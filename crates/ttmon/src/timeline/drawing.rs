@@ -160,10 +160,10 @@ impl<W: TraceWriter> Drawing<W> {
         let mut counters: Vec<&mut Counter> = of_devices.chain(of_processes).collect();
         counters.sort_by_key(|counter| counter.track);
         for counter in counters {
-            if let (Some(track), Some(last)) = (counter.track, counter.last)
-                && counter.at < self.sampled
-            {
-                self.writer.counter(track, self.sampled, last)?;
+            if let (Some(track), Some(last)) = (counter.track, counter.last) {
+                if counter.at < self.sampled {
+                    self.writer.counter(track, self.sampled, last)?;
+                }
             }
         }
         Ok(self.writer)

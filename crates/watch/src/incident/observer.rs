@@ -300,12 +300,12 @@ impl Followed {
         let mut found = Vec::new();
         // The last values of a device that does not answer say nothing of now.
         let is_current = device.sample_age_seconds.is_some_and(|age| age <= 0.0) && device.state == State::Ok;
-        if let Some(trips) = device.thermal_trips.filter(|_| is_current)
-            && let Some((was, at)) = self.trips.replace((trips, now)).filter(|(was, _)| trips > *was)
-        {
-            let times = trips - was;
-            let text = format!("device {id} shut down at critical temperature (thermal trips: +{times})");
-            found.push(Fact::at(Cause::ThermalTrip, now, at, text, telemetry()));
+        if let Some(trips) = device.thermal_trips.filter(|_| is_current) {
+            if let Some((was, at)) = self.trips.replace((trips, now)).filter(|(was, _)| trips > *was) {
+                let times = trips - was;
+                let text = format!("device {id} shut down at critical temperature (thermal trips: +{times})");
+                found.push(Fact::at(Cause::ThermalTrip, now, at, text, telemetry()));
+            }
         }
         if let Some(beats) = device.heartbeat.filter(|_| is_current) {
             let restarted = |was: u32| beats < was && was - beats < u32::MAX / 2;

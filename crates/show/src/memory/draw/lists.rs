@@ -129,10 +129,10 @@ fn without_empty(columns: Vec<Column>, mut rows: Vec<Vec<Cell>>, style: &Style) 
     }
     let mut columns: Vec<Column> =
         columns.into_iter().zip(keep).filter_map(|(column, keep)| keep.then_some(column)).collect();
-    if !columns.iter().any(|column| column.stretches)
-        && let Some(column) = columns.iter_mut().find(|column| column.align == Align::Left)
-    {
-        column.stretches = true;
+    if !columns.iter().any(|column| column.stretches) {
+        if let Some(column) = columns.iter_mut().find(|column| column.align == Align::Left) {
+            column.stretches = true;
+        }
     }
     (columns, rows)
 }

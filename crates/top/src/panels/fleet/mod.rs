@@ -201,12 +201,12 @@ impl FleetRow<'_> {
         // Where its column has no room for it, the reason takes the place of figures that are not there.
         let worst = columns.iter().find(|place| place.column == FleetColumn::Worst);
         let has_room = |why: &str| worst.is_some_and(|place| width(&clean(why)) <= usize::from(place.width));
-        if let Some(why) = host.trouble().filter(|why| host.snapshot.is_none() && !has_room(why))
-            && let Some(place) = columns.iter().find(|place| place.column == FleetColumn::Devices)
-        {
-            let columns = area.right().saturating_sub(place.x);
-            let style = self.whole.unwrap_or_else(|| self.theme().style(state_tone));
-            cell(buf, (place.x, self.y), columns, why, Align::Left, style, self.theme());
+        if let Some(why) = host.trouble().filter(|why| host.snapshot.is_none() && !has_room(why)) {
+            if let Some(place) = columns.iter().find(|place| place.column == FleetColumn::Devices) {
+                let columns = area.right().saturating_sub(place.x);
+                let style = self.whole.unwrap_or_else(|| self.theme().style(state_tone));
+                cell(buf, (place.x, self.y), columns, why, Align::Left, style, self.theme());
+            }
         }
     }
 

@@ -72,10 +72,10 @@ impl<S> MetricIndex<S> {
             if let Some(place) = places.iter().find(is_it) {
                 place.set(subject, labels, value);
             }
-        } else if let Some((label, figure)) = self.words.get(&*labels.name)
-            && value == 1.0
-        {
-            (figure.set)(subject, 0, &Value::text(labels.get(label)));
+        } else if let Some((label, figure)) = self.words.get(&*labels.name) {
+            if value == 1.0 {
+                (figure.set)(subject, 0, &Value::text(labels.get(label)));
+            }
         }
     }
 
@@ -88,14 +88,14 @@ impl<S> MetricIndex<S> {
     /// Sets the texts that labels have. The first value stays.
     pub fn identify<const N: usize>(&self, subject: &mut S, labels: &Labels<'_, N>) {
         for (label, text) in labels.others().filter(|(_, text)| !text.is_empty()) {
-            if let Some((_, figure)) = self.texts.iter().find(|(other, _)| *other == label)
-                && (figure.always || figure.value(subject).is_none())
-            {
-                let value = match figure.unit {
-                    Unit::YesNo => Value::YesNo(text == "true"),
-                    _ => Value::text(text),
-                };
-                (figure.set)(subject, 0, &value);
+            if let Some((_, figure)) = self.texts.iter().find(|(other, _)| *other == label) {
+                if figure.always || figure.value(subject).is_none() {
+                    let value = match figure.unit {
+                        Unit::YesNo => Value::YesNo(text == "true"),
+                        _ => Value::text(text),
+                    };
+                    (figure.set)(subject, 0, &value);
+                }
             }
         }
     }
