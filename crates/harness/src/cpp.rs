@@ -28,7 +28,7 @@ impl Cpp {
     /// `F` must be the function pointer type that matches the names.
     pub unsafe fn function<F: Copy>(self, names: &[&str]) -> Result<F> {
         // SAFETY: The caller vouches for the type.
-        let found = names.iter().find_map(|name| unsafe { self.0.get::<F>(*name) }.ok());
+        let found = names.iter().find_map(|name| unsafe { self.0.get::<F>(name.as_bytes()) }.ok());
         Ok(*found.with_context(|| format!("the library has no {}", names.join(" and no ")))?)
     }
 }
