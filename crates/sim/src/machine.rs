@@ -3,6 +3,7 @@
 use crate::BoardKind;
 use crate::counted::{Count, Counted, Counting, Used};
 use crate::device::{SimDevice, SimState};
+use crate::folder::MachineFolder;
 use crate::inject::{Inject, InjectedFaults};
 use crate::kernel_log::SimKernelLog;
 use crate::plan;
@@ -15,7 +16,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tempfile::TempDir;
 
 /// A simulated machine whose time stops until it is advanced.
 ///
@@ -41,7 +41,7 @@ pub struct SimMachine {
     program: PathBuf,
     /// Whether the driver was unloaded.
     is_unloaded: bool,
-    folder: TempDir,
+    folder: MachineFolder,
 }
 
 impl SimMachine {
@@ -50,7 +50,7 @@ impl SimMachine {
     ///
     /// When it returns, the processes hold their devices and have made their first allocations.
     pub fn start(spec: &Spec, program: &Path) -> io::Result<SimMachine> {
-        let folder = folder()?;
+        let folder = MachineFolder::new()?;
         let mut machine = SimMachine {
             workers: Vec::new(),
             devices: devices(spec),
@@ -70,7 +70,6 @@ impl SimMachine {
             folder,
         };
         let chips: Vec<Chip> = machine.devices.iter().map(|device| device.chip.clone()).collect();
-        fs::write(machine.root().join(MARK), "made up by ttmon\n")?;
         tree::lay_with(&mut machine.writer, &chips, DRIVER_VERSION)?;
         if !spec.idle {
             machine.start_workers()?;
@@ -275,21 +274,4 @@ fn devices(spec: &Spec) -> Vec<SimDevice> {
     };
     let devices = kinds.into_iter().zip(0..).map(|(kind, index)| SimDevice::new(kind, index, spec.seed));
     if spec.deep { devices.map(SimDevice::with_table).collect() } else { devices.collect() }
-}
-const MARK: &str = ".simulated";
-
-/// Whether a folder is that of a simulated machine.
-pub fn is_simulated(root: &Path) -> bool {
-    root.join(MARK).exists()
-}
-
-/// A new folder: where `TMPDIR` says, else in memory, where sysfs is too and where files can be written ten times a second
-/// without a disk taking note.
-fn folder() -> io::Result<TempDir> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix("ttmon-sim-");
-    match std::env::var_os("TMPDIR") {
-        Some(_) => builder.tempdir(),
-        None => builder.tempdir_in("/dev/shm").or_else(|_| builder.tempdir()),
-    }
 }

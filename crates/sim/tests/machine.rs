@@ -89,6 +89,23 @@ fn a_seed_decides_everything() {
 }
 
 #[test]
+fn folders_of_killed_machines_are_removed_and_those_of_living_ones_stay() {
+    let living = machine("n150,idle");
+    let place = living.root().parent().unwrap();
+    let folder = |name: &str, file: &str| {
+        let folder = place.join(format!("ttmon-sim-{name}-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join(file), "").unwrap();
+        folder
+    };
+    let (killed, foreign) = (folder("killed", ".simulated"), folder("foreign", "notes"));
+    let second = machine("n150,idle");
+    assert!(!killed.exists(), "nobody locks its mark");
+    assert!(living.root().exists() && second.root().exists() && foreign.exists());
+    fs::remove_dir_all(foreign).unwrap();
+}
+
+#[test]
 fn processes_hold_devices_and_look_like_ttnn() {
     let machine = machine("p150x4");
     let root = machine.root();
