@@ -1,6 +1,6 @@
 //! Machines as they are met in the field: old drivers, odd values and numbering, counters, holders.
 
-use crate::support::{BLACKHOLE, Machine, WORMHOLE, check, p150a, watching};
+use crate::support::{BLACKHOLE, Machine, WORMHOLE, check, p150a, seen, watching};
 use expect_test::expect;
 use sources::{Options, Sampler};
 use std::io;
@@ -31,12 +31,15 @@ fn driver_2_4_has_no_pids_no_heartbeat_and_no_limits_on_blackhole() {
     }
     std::fs::remove_dir_all(machine.path("proc/driver/tenstorrent")).unwrap();
     machine.file("sys/module/tenstorrent/version", "2.4.1");
-    check(
-        &machine,
-        expect![[r#"
-            0 ok board=p150a serial=0000040331914049 temp=54.012 power=65 vcore=0.742 amps=88 fan=2068 aiclk=1350 gen=5 lanes=16 dram=32.0 GiB l1=180 MiB used=0 stale=0
-        "#]],
-    );
+    let mut snapshot = machine.sample();
+    if !rustix::process::geteuid().is_root() {
+        // Processes of other users may not be searched, which is a fault of its own.
+        snapshot.faults.retain(|fault| fault.path != "/proc");
+    }
+    expect![[r#"
+        0 ok board=p150a serial=0000040331914049 temp=54.012 power=65 vcore=0.742 amps=88 fan=2068 aiclk=1350 gen=5 lanes=16 dram=32.0 GiB l1=180 MiB used=0 stale=0
+    "#]]
+    .assert_eq(&seen(&snapshot));
 }
 
 /// As its public source describes it: parameters of the module and lines in the kernel's log are new, no file of a device is.
