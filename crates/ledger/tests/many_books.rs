@@ -22,6 +22,7 @@ const TABLE: usize = 135_168;
 const SLOT: usize = 128;
 
 #[test]
+#[ignore = "long"]
 fn a_damaged_book_says_the_truth_or_nothing() {
     let by_default = if cfg!(debug_assertions) { 50_000 } else { 200_000 };
     let books = std::env::var("TTMON_BOOKS").map_or(by_default, |count| count.parse().unwrap());
@@ -241,6 +242,7 @@ fn event_of(random: &mut Random, writer: &Writer, chips: u64) {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_reader_that_is_overtaken_says_the_truth_of_one_moment() {
     let mut random = Random(7);
     let (mut whole, mut moving, mut errors) = (0, 0, 0);

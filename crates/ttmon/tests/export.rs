@@ -322,10 +322,10 @@ fn help_is_as_pinned() {
     expect_file!["golden/export-help.txt"].assert_eq(&help);
 }
 
-/// `TTMON_HOUR=FILE cargo test -p ttmon --test export -- --ignored` writes an hour of 32 devices, for measurements.
+/// `TTMON_HOUR=FILE cargo test -p ttmon --test all measure_an_hour -- --ignored` writes an hour of 32 devices, for measurements.
 #[test]
-#[ignore = "writes what is measured"]
-fn an_hour_of_32_devices() {
+#[ignore = "a measurement"]
+fn measure_an_hour_of_32_devices() {
     let path = PathBuf::from(std::env::var_os("TTMON_HOUR").unwrap());
     let mut recorder = Recorder::create(&path).unwrap();
     snapshots(&example::galaxy(), 3600).iter().for_each(|snapshot| recorder.push(snapshot).unwrap());

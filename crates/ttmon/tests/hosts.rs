@@ -133,6 +133,7 @@ fn several_machines_are_one_table_and_each_has_its_own_state() {
 }
 
 #[test]
+#[ignore = "long"]
 fn one_that_hangs_costs_its_time_once_and_the_others_nothing() {
     let (well, hanging) = (answering(1, "lab-7"), answering(1, "lab-8"));
     hanging.hang(true);

@@ -164,6 +164,7 @@ fn a_limit_on_the_size_of_files_is_reported_and_the_rest_is_whole() {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_full_disk_is_reported_and_the_rest_is_whole() {
     let test = "a_full_disk_is_reported_and_the_rest_is_whole";
     if !crate::support::is_root() {

@@ -152,7 +152,7 @@ fn liar(service: &Service, victim: u32, seed: u64, frames: u64) -> Child {
 }
 
 #[test]
-#[ignore = "the other end of the test above"]
+#[ignore = "the child of the test above"]
 fn lies() {
     let Ok(task) = std::env::var(TASK) else { return };
     let (native, poc, victim, seed, frames): (String, String, u32, u64, u64) = serde_json::from_str(&task).unwrap();

@@ -167,6 +167,7 @@ fn a_token_is_read_again_at_sighup() {
 }
 
 #[test]
+#[ignore = "long"]
 fn ten_thousand_connections_leave_nothing_behind() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });

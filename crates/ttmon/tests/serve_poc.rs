@@ -487,6 +487,7 @@ fn a_read_only_run_is_named_with_its_path() {
 }
 
 #[test]
+#[ignore = "long"]
 fn of_a_thousand_clients_the_sum_is_that_of_the_survivors() {
     let many = 1000usize;
     let folder = tempfile::tempdir().unwrap();

@@ -362,10 +362,10 @@ fn results_go_with_a_timeline_that_has_a_place_for_them() {
     assert!(code == Some(2) && why.contains("not with a table"), "{why}");
 }
 
-/// `TTMON_PROGRAMS=10000000 TTMON_PROGRAM=target/release/ttmon cargo test -p ttmon --test timeline -- --ignored --nocapture`
+/// `TTMON_PROGRAMS=10000000 TTMON_PROGRAM=target/release/ttmon cargo test -p ttmon --test all measure_memory -- --ignored --nocapture`
 #[test]
 #[ignore = "a measurement"]
-fn memory_does_not_grow_with_the_programs() {
+fn measure_memory_with_many_programs() {
     let number = |name: &str, otherwise: u64| std::env::var(name).map_or(otherwise, |text| text.parse().unwrap());
     let ttmon = std::env::var_os("TTMON_PROGRAM").map_or(PathBuf::from(TTMON), PathBuf::from);
     let ttmon = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(ttmon);

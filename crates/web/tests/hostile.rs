@@ -27,6 +27,7 @@ fn from(address: &str, to: SocketAddr) -> TcpStream {
 }
 
 #[test]
+#[ignore = "long"]
 fn who_never_ends_a_request_is_shown_out() {
     let served = TestServer::start();
     let mut slow: Vec<TcpStream> = (0..20).map(|_| served.connect()).collect();
@@ -305,6 +306,7 @@ mod tls {
     }
 
     #[test]
+    #[ignore = "long"]
     fn who_speaks_in_the_clear_or_not_at_all_is_shown_out() {
         let folder = tempfile::tempdir().unwrap();
         let (config, certificate) = made(folder.path(), "one");

@@ -39,6 +39,7 @@ fn goes_on(terminal: &Terminal) {
 }
 
 #[test]
+#[ignore = "long"]
 fn devices_that_hang_reset_or_vanish_do_not_keep_the_screen_waiting() {
     let sim = "--sim=p150x4,hang=2@1s,reset=1@1500ms,stuck=3@2s,lose=0@3s";
     let mut terminal = Terminal::start(&["top", sim, "--interval", "0.2"], 120, 40);
@@ -54,6 +55,7 @@ fn devices_that_hang_reset_or_vanish_do_not_keep_the_screen_waiting() {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_service_that_stops_or_dies_is_done_without() {
     let mut service = Service::start(Machine::with(&[Chip::p150a(0), Chip::p150b(1)]));
     let (root, socket) = (service.machine.root(), service.socket());

@@ -87,6 +87,7 @@ fn a_clock_that_was_set_back_costs_nothing() {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_cut_anywhere_costs_the_last_chunk_at_the_most() {
     // Chunks of 1, 60, 60 and 9 snapshots.
     let whole = recorded((0..130).map(|i| i * 100));

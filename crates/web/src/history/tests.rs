@@ -154,6 +154,7 @@ fn what_stands_still_takes_next_to_nothing() {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_day_of_32_devices_fits_with_all_its_steps() {
     let mut history = PastValues::up_to(16 << 20);
     let day = 86_400;

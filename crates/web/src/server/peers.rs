@@ -140,6 +140,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "long"]
     fn however_many_guess_few_are_remembered() {
         let (peers, now) = (Peers::default(), Instant::now());
         for number in 0..20_000u32 {

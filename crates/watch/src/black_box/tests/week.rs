@@ -6,10 +6,10 @@ use model::Weight;
 use show::example;
 use std::time::Instant;
 
-/// A week at 32 devices: `cargo test --release -p ttmon-watch a_week -- --ignored --nocapture`.
+/// A week at 32 devices: `cargo test --release -p ttmon-watch measure_a_week -- --ignored --nocapture`.
 #[test]
-#[ignore = "takes minutes"]
-fn a_week_at_32_devices() {
+#[ignore = "a measurement"]
+fn measure_a_week_at_32_devices() {
     let began = Instant::now();
     let mut bench = Bench::new(DEFAULT_MIB * MIB, example::galaxy());
     let mut largest = 0;
