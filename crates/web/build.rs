@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             if !["html", "css", "js", "svg"].contains(&extension) {
                 continue;
             }
-            let name = format!("{folder}{}", path.file_name().unwrap_or_default().display());
+            let name = format!("{folder}{}", path.file_name().unwrap_or_default().to_string_lossy());
             let address = if extension == "html" { "/".to_owned() } else { format!("/assets/{name}") };
             let mut packed = GzEncoder::new(Vec::new(), Compression::best());
             packed.write_all(&std::fs::read(&path)?)?;

@@ -275,7 +275,7 @@ impl DeviceSlot {
     /// A number that stays the same while book and allocator agree and nothing happens. `None` while they do not.
     pub fn at_rest(&self, kind: MemoryKind) -> Option<u64> {
         let events = self.events.get(kind as usize)?.load(Acquire);
-        events.is_multiple_of(LIVE).then_some(events)
+        (events % LIVE == 0).then_some(events)
     }
 
     /// Whether there are buffers of a kind on this device.

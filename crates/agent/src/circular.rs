@@ -98,7 +98,7 @@ unsafe fn ask(total: Option<TotalCb>, book: &ProcessBook, slot: &DeviceSlot) {
     let (bytes, micros) = timed(|| unsafe { total(device) });
     programs.pace.took(micros);
     book.circular.pace.took(micros);
-    tell(book, slot, bytes, programs.alive.load(Relaxed).max(0).cast_unsigned());
+    tell(book, slot, bytes, programs.alive.load(Relaxed).max(0) as u64);
 }
 
 fn tell(book: &ProcessBook, slot: &DeviceSlot, bytes: u64, programs: u64) {

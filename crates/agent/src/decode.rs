@@ -36,7 +36,7 @@ impl Layout {
         let same_kind = is_dram(functions.is_dram)?;
         // The members are declared in this order: device, size, type, layout.
         let neighbours = kind == size.checked_add(8)?;
-        let whole = size.is_multiple_of(8) && page.is_multiple_of(8);
+        let whole = size % 8 == 0 && page % 8 == 0;
         if page != same_page || kind != same_kind || !neighbours || !whole {
             return None;
         }
@@ -133,7 +133,7 @@ impl<'a> Code<'a> {
             return None;
         }
         let offset = match modrm >> 6 {
-            1 => usize::try_from(self.byte()?.cast_signed()).ok()?,
+            1 => usize::try_from(self.byte()? as i8).ok()?,
             2 => {
                 let (offset, rest) = self.0.split_first_chunk::<4>()?;
                 self.0 = rest;
@@ -141,7 +141,7 @@ impl<'a> Code<'a> {
             }
             _ => return None,
         };
-        (offset < FAR && offset.is_multiple_of(4)).then_some(offset)
+        (offset < FAR && offset % 4 == 0).then_some(offset)
     }
 
     fn short_jump_if_zero(&mut self) -> Option<()> {

@@ -75,7 +75,7 @@ impl DeviceFunctions {
         let class = if !care {
             // SAFETY: an object with virtual functions begins with a pointer.
             unsafe { device.cast::<usize>().read() }
-        } else if address.is_multiple_of(align_of::<usize>()) {
+        } else if address % align_of::<usize>() == 0 {
             library::peek(address).ok_or(ODD)?
         } else {
             return Err(ODD);
@@ -104,7 +104,7 @@ impl DeviceFunctions {
             let listed = if count <= CHIPS {
                 let mut members = Members { chips: [Member::default(); CHIPS], count };
                 for (i, chip) in members.chips.iter_mut().take(count).enumerate() {
-                    chip.device_id = (*ids.begin.add(i)).cast_unsigned();
+                    chip.device_id = *ids.begin.add(i) as u32;
                 }
                 Ok(members)
             } else {
@@ -127,7 +127,7 @@ impl DeviceFunctions {
             id(device)
         };
         let mut members = Members { chips: [Member::default(); CHIPS], count: 1 };
-        members.chips[0].device_id = id.cast_unsigned();
+        members.chips[0].device_id = id as u32;
         // SAFETY: the device is open.
         unsafe { self.identify(device, &mut members) };
         members
@@ -201,7 +201,7 @@ impl UniqueIds {
             let mut node = map.first.cast::<Node>();
             for _ in 0..map.count.min(4096) {
                 let this = node.as_ref()?;
-                if this.device_id.cast_unsigned() == device_id {
+                if this.device_id as u32 == device_id {
                     return Some(this.unique_id);
                 }
                 node = this.next;

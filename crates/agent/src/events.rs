@@ -190,8 +190,8 @@ thread_local!(static ANNOUNCED: Cell<Option<u64>> = const { Cell::new(None) });
 #[cold]
 pub fn opened(unique_id: u64, device_id: i32) {
     let Some(book) = Metal::get().and_then(ProcessBook::open) else { return };
-    let chip = book.write(|writer| writer.chip(device_id.cast_unsigned(), Some(unique_id))).flatten();
-    chip.into_iter().for_each(|chip| activity::chip_met(book, device_id.cast_unsigned(), chip));
+    let chip = book.write(|writer| writer.chip(device_id as u32, Some(unique_id))).flatten();
+    chip.into_iter().for_each(|chip| activity::chip_met(book, device_id as u32, chip));
     book.tend(millis());
 }
 

@@ -189,7 +189,7 @@ impl Mapping {
 
     /// The word at an offset. One access of 32 bits.
     fn read(&self, offset: u64) -> Option<u32> {
-        let offset = usize::try_from(offset).ok().filter(|offset| offset.is_multiple_of(4))?;
+        let offset = usize::try_from(offset).ok().filter(|offset| offset % 4 == 0)?;
         if offset >= self.length {
             return None;
         }

@@ -21,7 +21,8 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// Reads a table as often as asked for, and prints the tags of the last one. Returns the exit code.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> i32 {
     let mut words: Vec<String> = arguments.filter_map(|word| word.into_string().ok()).collect();
-    let is_idle = words.pop_if(|last| last == "idle").is_some();
+    let is_idle = words.last().is_some_and(|last| last == "idle");
+    words.truncate(words.len() - usize::from(is_idle));
     let number = |at: usize, default| words.get(at).map_or(Some(default), |word| word.parse().ok());
     let arch = words.get(1).and_then(|name| Arch::named(name));
     let (Some(number), Some(arch), Some(times), Some(pause)) = (number(0, u32::MAX), arch, number(2, 1), number(3, 0))

@@ -147,12 +147,12 @@ impl Answer {
             }
             REFUSED if rest.len() == count => {
                 let why = *DeepUnavailable::ALL.get(usize::from(head[1]))?;
-                let mut what = str::from_utf8(rest).ok()?.to_owned();
+                let mut what = std::str::from_utf8(rest).ok()?.to_owned();
                 match u32_at(head, 20)? {
                     0 => {}
                     word => what = format!("{what} ({word:#x})"),
                 }
-                Err((why, u32_at(head, 16)?.cast_signed(), what))
+                Err((why, u32_at(head, 16)? as i32, what))
             }
             _ => return None,
         };

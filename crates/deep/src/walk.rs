@@ -222,7 +222,7 @@ impl<M: Memory> Walk<'_, M> {
 
 fn is_word(address: u64) -> bool {
     // The word behind is read, too: the number of entries.
-    address.is_multiple_of(4) && CSM.contains(&address) && CSM.contains(&(address + 7))
+    address % 4 == 0 && CSM.contains(&address) && CSM.contains(&(address + 7))
 }
 
 fn check(head: Head) -> Result<(), Problem> {
@@ -278,7 +278,7 @@ mod tests {
 
     impl Memory for Words {
         fn read32(&mut self, address: u64) -> Result<u32, Problem> {
-            assert!(address.is_multiple_of(4));
+            assert!(address % 4 == 0);
             assert!(CSM.contains(&address) || (0x8003_0000..0x8003_1000).contains(&address), "{address:#x}");
             *self.reads.entry(address).or_default() += 1;
             let reads: u32 = self.reads.values().sum();

@@ -147,7 +147,7 @@ impl Truth {
     /// One allocation or one free.
     fn step(&mut self) {
         let number = self.next_random();
-        if number.is_multiple_of(3) && !self.live.is_empty() {
+        if number % 3 == 0 && !self.live.is_empty() {
             let (id, ..) = self.live.swap_remove((number / 3) as usize % self.live.len());
             self.writer.free(id);
             return;

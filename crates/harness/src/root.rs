@@ -81,7 +81,7 @@ fn compiler_in(elf: &[u8]) -> Option<String> {
     let start = b"(tenstorrent/sfpi";
     let at = elf.windows(start.len()).position(|window| window == start)?;
     let text = elf[at..].split(|byte| *byte == 0).next()?;
-    let text = str::from_utf8(text).ok()?;
+    let text = std::str::from_utf8(text).ok()?;
     // The debug information repeats it with the options behind it.
     let (release, rest) = text.split_once(") ")?;
     let version = rest.split(|c: char| c != '.' && !c.is_ascii_digit()).next()?;

@@ -106,12 +106,12 @@ impl Provider {
     fn open(functions: ProviderFunctions, asic: u64, device: u32) -> Provider {
         let mut object = Storage::new();
         // SAFETY: The object is 32 bytes; the storage is larger, aligned, and does not move.
-        unsafe { (functions.construct)(object.as_ptr(), asic, device.cast_signed(), false, false) };
+        unsafe { (functions.construct)(object.as_ptr(), asic, device as i32, false, false) };
         Provider { functions, device, object }
     }
 
     fn record(&mut self, event: Record, bytes: u64, kind: MemoryKind, chip: u32) {
-        let pid = std::process::id().cast_signed();
+        let pid = std::process::id() as i32;
         // SAFETY: The object was constructed in `open`.
         unsafe { event(self.object.as_ptr(), pid, bytes, script::code(kind), chip) };
     }

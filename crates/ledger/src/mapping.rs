@@ -64,7 +64,7 @@ impl Mapping {
     #[inline]
     pub fn store_words(&self, offset: usize, words: &[u64]) {
         let inside = words.len().checked_mul(8).and_then(|size| offset.checked_add(size));
-        assert!(inside.is_some_and(|end| end <= self.map.len()) && offset.is_multiple_of(8));
+        assert!(inside.is_some_and(|end| end <= self.map.len()) && offset % 8 == 0);
         for (i, word) in words.iter().enumerate() {
             // SAFETY: checked above for all of them; as below otherwise.
             let field = unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().add(offset + i * 8).cast()) };
@@ -98,8 +98,8 @@ impl Mapping {
 
     /// As [`Mapping::compare_exchange_u32`], for a signed field.
     pub fn compare_exchange_i32(&self, offset: usize, current: i32, new: i32) -> Result<i32, i32> {
-        let held = self.compare_exchange_u32(offset, current.cast_unsigned(), new.cast_unsigned());
-        held.map(u32::cast_signed).map_err(u32::cast_signed)
+        let held = self.compare_exchange_u32(offset, current as u32, new as u32);
+        held.map(|held| held as i32).map_err(|held| held as i32)
     }
 
     /// Reads a field.
@@ -172,7 +172,7 @@ impl Mapping {
     fn checked(&self, offset: usize, size: usize) -> usize {
         let inside = offset.checked_add(size).is_some_and(|end| end <= self.map.len());
         assert!(inside, "{size} bytes at {offset} are beyond the {} mapped", self.map.len());
-        assert!(offset.is_multiple_of(size), "{offset} is not a multiple of {size}");
+        assert!(offset % size == 0, "{offset} is not a multiple of {size}");
         offset
     }
 }

@@ -51,7 +51,7 @@ impl Serialize for Timestamp {
             text[at + 1] = b'0' + (pair % 10) as u8;
         }
         text[22] = b'0' + (milli % 10) as u8;
-        match str::from_utf8(&text) {
+        match std::str::from_utf8(&text) {
             Ok(text) if (0..=9999).contains(&parts[0]) => serializer.serialize_str(text),
             _ => serializer.collect_str(self),
         }

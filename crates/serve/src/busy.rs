@@ -78,5 +78,5 @@ impl Busy {
 
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec as u32)
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

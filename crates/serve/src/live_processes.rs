@@ -52,7 +52,7 @@ impl Processes {
                 return Some(*key);
             }
         }
-        let raw = Pid::from_raw(pid.cast_signed())?;
+        let raw = Pid::from_raw(pid as i32)?;
         // Linux before 5.10 knows no flags.
         let end = pidfd_open(raw, PidfdFlags::NONBLOCK).or_else(|_| pidfd_open(raw, PidfdFlags::empty())).ok()?;
         let identity = sources::identify(pid)?;

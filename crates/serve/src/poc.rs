@@ -218,7 +218,7 @@ impl PocPeer {
 
     /// Whose message it is. What it claims counts for root only; a process that calls itself by its own number does not lie.
     fn whose(&mut self, claimed: i32, state: &mut ServiceState) -> Option<Key> {
-        let number = claimed.cast_unsigned();
+        let number = claimed as u32;
         let is_sender = self.sender.0 == Some(number);
         if claimed <= 0 || is_sender || number == self.pid || number == self.inner_pid {
             return self.sender.1;
@@ -249,7 +249,7 @@ fn receive(socket: &OwnedFd, into: &mut [u8]) -> Result<(usize, Option<u32>), Er
     let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
     let message = recvmsg(socket, &mut [IoSliceMut::new(into)], &mut beside, flags)?;
     let sender = beside.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmCredentials(sender) => Some(sender.pid.as_raw_nonzero().get().cast_unsigned()),
+        RecvAncillaryMessage::ScmCredentials(sender) => Some(sender.pid.as_raw_nonzero().get() as u32),
         _ => None,
     });
     Ok((message.bytes, sender))

@@ -203,7 +203,7 @@ impl Service {
 
     fn add_connection(&mut self, endpoint: Endpoint, socket: OwnedFd) {
         let Ok(peer) = sockopt::socket_peercred(&socket) else { return };
-        let (pid, uid) = (peer.pid.as_raw_nonzero().get().cast_unsigned(), peer.uid.as_raw());
+        let (pid, uid) = (peer.pid.as_raw_nonzero().get() as u32, peer.uid.as_raw());
         let open = match endpoint {
             Endpoint::Poc => self.poc_connections.values().filter(|other| other.peer.uid == uid).count(),
             Endpoint::Native => self.native_connections.values().filter(|other| other.uid == uid).count(),

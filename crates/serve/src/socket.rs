@@ -145,7 +145,7 @@ fn served_by(connection: &OwnedFd) -> String {
     let Ok(peer) = sockopt::socket_peercred(connection) else {
         return format!("another program serves there: {advice}");
     };
-    let pid = peer.pid.as_raw_nonzero().get().cast_unsigned();
+    let pid = peer.pid.as_raw_nonzero().get() as u32;
     let name = sources::identify(pid).and_then(|identity| identity.process.name);
     let name = show::text::clean(&name.unwrap_or_else(|| "a program that does not show itself".into())).into_owned();
     format!("is served by pid {pid} ({name}): {advice}")

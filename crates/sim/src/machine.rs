@@ -138,7 +138,8 @@ impl SimMachine {
     /// Lets happen what is due.
     fn happen(&mut self) -> io::Result<()> {
         let now = time_of(self.ticks);
-        let due: Vec<ScriptedFault> = self.events.extract_if(.., |event| event.at <= now).collect();
+        let (due, later): (Vec<ScriptedFault>, Vec<_>) = self.events.drain(..).partition(|event| event.at <= now);
+        self.events = later;
         for ScriptedFault { what, device: index, .. } in due {
             if matches!(what, FaultKind::Unload | FaultKind::HostOom) {
                 self.happen_to_machine(what)?;

@@ -123,7 +123,7 @@ pub(crate) fn memory(work: Work, capacity: Capacity, ticks: u64, load: f64) -> A
     let percent = match work {
         // One more page of the cache every three seconds, for a minute.
         Work::Serving => 44.0 + (seconds / 3 % 20) as f64 * 1.5,
-        Work::Training => 38.0 + if seconds.is_multiple_of(2) { 22.0 } else { 9.0 },
+        Work::Training => 38.0 + if seconds % 2 == 0 { 22.0 } else { 9.0 },
         Work::Tool => 0.0,
         Work::Measuring => 2.0 + (seconds / 5 % 4) as f64 * 6.0,
     };

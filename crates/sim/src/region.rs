@@ -54,7 +54,7 @@ impl AttachedRegion {
         map.store_u32(at::DEVICE, device);
         map.store_u64(at::UPDATED, now());
         let name = name.chars().take(15).collect();
-        Ok(AttachedRegion { map, pid: pid.cast_signed(), name, slot: None, amounts: Amounts::default(), _file: file })
+        Ok(AttachedRegion { map, pid: pid as i32, name, slot: None, amounts: Amounts::default(), _file: file })
     }
 
     /// Allocates and frees until the process has these amounts.

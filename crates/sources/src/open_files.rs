@@ -88,7 +88,7 @@ impl OpenFiles {
         let Some(entry) = files.find(name) else { return CachedFile::Unknown };
         entry.reads += 1;
         let patience = if matches!(entry.state, CachedFile::Missing) { RETRY_MISSING_AFTER } else { REOPEN_AFTER };
-        if entry.reads.is_multiple_of(patience) {
+        if entry.reads % patience == 0 {
             entry.state = CachedFile::Unknown;
         }
         entry.state.clone()

@@ -108,7 +108,7 @@ pub fn word_label(word: &'static str) -> String {
 /// `250 ms`, `1 s`, `10 min`, `1 h`
 fn duration(milliseconds: u64) -> String {
     for (unit, name) in [(3_600_000, "h"), (60_000, "min"), (1000, "s")] {
-        if milliseconds >= unit && milliseconds.is_multiple_of(unit) {
+        if milliseconds >= unit && milliseconds % unit == 0 {
             return format!("{} {name}", milliseconds / unit);
         }
     }

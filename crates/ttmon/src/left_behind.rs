@@ -66,7 +66,7 @@ fn begin_child(parent: u32) {
         libc::mallopt(libc::M_TOP_PAD, 1 << 20);
         populate_heap();
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        if libc::getppid().cast_unsigned() != parent {
+        if libc::getppid() as u32 != parent {
             libc::_exit(1);
         }
         // What systemd passes is for the process that it started: that is this one now.

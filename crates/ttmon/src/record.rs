@@ -127,7 +127,7 @@ fn cut(args: &RecordArgs, path: &Path) -> anyhow::Result<Exit> {
         }
     });
     result.and_then(|()| recorder.finish()).with_context(why)?;
-    report(path, samples, Duration::from_millis((length.1.0 - length.0.0).max(0).cast_unsigned()))
+    report(path, samples, Duration::from_millis((length.1.0 - length.0.0).max(0) as u64))
 }
 
 /// Says how much there is.

@@ -172,7 +172,9 @@ fn modules(src: &Path) -> BTreeMap<String, BTreeSet<String>> {
     let module_of = |path: &Path| -> Vec<String> {
         let relative = path.strip_prefix(src).unwrap().with_extension("");
         let mut parts: Vec<String> = relative.iter().map(|part| part.to_string_lossy().into_owned()).collect();
-        parts.pop_if(|last| last == "mod");
+        if parts.last().is_some_and(|last| last == "mod") {
+            parts.pop();
+        }
         parts
     };
     let roots: Vec<&PathBuf> =

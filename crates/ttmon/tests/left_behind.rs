@@ -29,7 +29,7 @@ fn stat(pid: i32) -> Option<(char, i32)> {
 
 /// The process in which the program runs.
 fn inner(outer: u32) -> i32 {
-    eventually(|| numbers("/proc").into_iter().find(|&pid| stat(pid).is_some_and(|it| it.1 == outer.cast_signed())))
+    eventually(|| numbers("/proc").into_iter().find(|&pid| stat(pid).is_some_and(|it| it.1 == outer as i32)))
 }
 
 fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
@@ -69,7 +69,7 @@ fn rest(child: &mut Child) -> String {
 
 fn signal(child: &Child, number: i32) {
     // SAFETY: the child is not waited for before it has ended.
-    assert_eq!(unsafe { libc::kill(child.id().cast_signed(), number) }, 0);
+    assert_eq!(unsafe { libc::kill(child.id() as i32, number) }, 0);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_program_that_is_stopped_and_continued_goes_on() {
     let inner = inner(child.id());
     // SAFETY: the process lives.
     assert_eq!(unsafe { libc::kill(inner, libc::SIGSTOP) }, 0);
-    eventually(|| (stat(child.id().cast_signed()).unwrap().0 == 'T').then_some(()));
+    eventually(|| (stat(child.id() as i32).unwrap().0 == 'T').then_some(()));
     signal(&child, libc::SIGCONT);
     assert!(rest(&mut child).contains("silent"));
     assert_eq!(child.wait().unwrap().code(), Some(0));
@@ -134,7 +134,7 @@ fn a_program_that_is_stopped_and_continued_goes_on() {
 fn both_processes_go_on_after_both_were_stopped_whichever_is_continued_first() {
     for outer_first in [true, false] {
         let mut child = start(&["smi", "--json", "--deadline-ms=1000"]);
-        let (outer, inner) = (child.id().cast_signed(), inner(child.id()));
+        let (outer, inner) = (child.id() as i32, inner(child.id()));
         // SAFETY: both processes live.
         let send = |pid, number| assert_eq!(unsafe { libc::kill(pid, number) }, 0);
         let order = if outer_first { [outer, inner] } else { [inner, outer] };

@@ -78,7 +78,7 @@ impl Published {
             shown: Mutex::new(PublishedState { sample, events, cached_frame: None, alerts, history }),
             changes: watch::Sender::new(1),
             started_at,
-            run: started_at.0.cast_unsigned(),
+            run: started_at.0 as u64,
             interval_ms: AtomicU64::new(interval.as_millis() as u64),
             clients: AtomicUsize::new(0),
             requests: AtomicU64::new(0),

@@ -156,7 +156,7 @@ pub fn soak(minutes: u64) -> anyhow::Result<()> {
             let mut short = client(&server.poc())?;
             short.ask(&format!("allocate {} {}", clients % 8, 1 + clients % 5000))?;
             clients += 1;
-            if clients.is_multiple_of(2) {
+            if clients % 2 == 0 {
                 short.ask("churn 1000 10")?;
             }
             if live.len() > 20 {

@@ -127,7 +127,7 @@ impl MockMesh {
 
 fn sharding(bytes: u64, page: u64, kind: MemoryKind) -> Result<Box<Sharding>> {
     // The library throws on these.
-    if bytes == 0 || page == 0 || !bytes.is_multiple_of(page) {
+    if bytes == 0 || page == 0 || bytes % page != 0 {
         bail!("{bytes} bytes are not a whole number of pages of {page} bytes");
     }
     Ok(match kind {

@@ -1,9 +1,11 @@
 //! A forked child, which has a copy of the device and its buffers.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::process;
 
 use anyhow::{Context, Result, bail};
+use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, Signal, WaitOptions, getppid, kill_process, set_parent_process_death_signal, waitpid};
 
 use super::MockMesh;
@@ -35,7 +37,7 @@ pub fn fork(mesh: &mut MockMesh, command: &[&str]) -> Result<String> {
     if !matches!(command, [] | ["alloc" | "tensor", ..]) {
         bail!("a child can only alloc");
     }
-    let (mut reader, writer) = io::pipe()?;
+    let (mut reader, writer) = pipe()?;
     let parent = process::id();
     // SAFETY: The child does what any program may do that forks by accident: it goes on with what it has.
     match unsafe { libc::fork() } {
@@ -58,7 +60,7 @@ pub fn fork(mesh: &mut MockMesh, command: &[&str]) -> Result<String> {
 
 /// A child that does something and ends at once, as the workers of Python's `multiprocessing` do. Replies when it has ended.
 pub fn work(mesh: &mut MockMesh, command: &[&str]) -> Result<String> {
-    let (mut reader, mut writer) = io::pipe()?;
+    let (mut reader, mut writer) = pipe()?;
     // SAFETY: as above.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()).context("cannot fork"),
@@ -81,7 +83,7 @@ pub fn work(mesh: &mut MockMesh, command: &[&str]) -> Result<String> {
 }
 
 fn sleep_as_child(mesh: &mut MockMesh, command: &[&str], mut writer: impl Write, parent: u32) -> ! {
-    let orphaned = || getppid().map(|pid| pid.as_raw_nonzero().get().cast_unsigned()) != Some(parent);
+    let orphaned = || getppid().map(|pid| pid.as_raw_nonzero().get() as u32) != Some(parent);
     if set_parent_process_death_signal(Some(Signal::KILL)).is_err() || orphaned() {
         exit_at_once(1);
     }
@@ -97,4 +99,9 @@ fn sleep_as_child(mesh: &mut MockMesh, command: &[&str], mut writer: impl Write,
     loop {
         libc::pause();
     }
+}
+
+fn pipe() -> io::Result<(File, File)> {
+    let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    Ok((reader.into(), writer.into()))
 }

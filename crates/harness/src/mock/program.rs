@@ -19,7 +19,7 @@ impl Program {
     /// `device` must be an open mesh device.
     pub fn new(functions: ProgramFunctions, device: *mut c_void, bytes: u32) -> Result<Program> {
         // The library throws on these.
-        if bytes == 0 || !bytes.is_multiple_of(PAGE_BYTES) {
+        if bytes == 0 || bytes % PAGE_BYTES != 0 {
             bail!("{bytes} bytes are not a whole number of pages of {PAGE_BYTES} bytes");
         }
         let mut object = Storage::new();

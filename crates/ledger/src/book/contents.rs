@@ -231,7 +231,7 @@ impl BankReading {
     pub(super) fn of(asked: AllocatorBanks, time: u64, is_current: bool, counter: &Counter) -> BankReading {
         let AllocatorBanks { banks, allocatable, mut allocated, mut free, largest_free } = asked;
         let per_bank = counter.bytes.checked_div(u64::from(banks)).unwrap_or(0);
-        if !is_current && counter.bytes.is_multiple_of(u64::from(banks)) && per_bank <= allocatable {
+        if !is_current && counter.bytes % u64::from(banks) == 0 && per_bank <= allocatable {
             (allocated, free) = (per_bank, allocatable - per_bank);
         }
         // Where there is nothing, all is one block.

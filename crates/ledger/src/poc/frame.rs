@@ -121,9 +121,9 @@ impl PocRequest {
         };
         Ok(PocRequest {
             operation,
-            device: u32_at(4).cast_signed(),
+            device: u32_at(4) as i32,
             bytes: u64_at(8),
-            pid: u32_at(20).cast_signed(),
+            pid: u32_at(20) as i32,
             buffer: u64_at(24),
             time: u64_at(32),
         })

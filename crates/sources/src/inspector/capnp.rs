@@ -247,7 +247,7 @@ impl<'a> Struct<'a> {
     /// A list of numbers of 64 bits.
     pub fn numbers(&self, index: u16) -> Result<Vec<u64>> {
         let bytes = self.bytes(index, 5, WORD)?;
-        Ok(bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
+        Ok(bytes.chunks_exact(8).filter_map(|word| Some(u64::from_le_bytes(*word.first_chunk()?))).collect())
     }
 
     /// A list of structs of exactly this size.

@@ -181,7 +181,7 @@ fn send_one(signal: i32, pid: u32, started_at: Option<Timestamp>) -> Result<(), 
         Errno::SRCH => "has already exited".to_owned(),
         error => format!("signal not sent: {error}"),
     };
-    let number = Pid::from_raw(pid.cast_signed()).ok_or("is no pid")?;
+    let number = Pid::from_raw(pid as i32).ok_or("is no pid")?;
     // From here on the descriptor means one process, whatever becomes of its number.
     let process = pidfd_open(number, PidfdFlags::empty()).map_err(why)?;
     let began = sources::started_at(pid).ok_or("has already exited")?;

@@ -69,7 +69,10 @@ pub fn understood(arguments: &[OsString]) -> Habit {
             NvtopEffect::Delay => {
                 tenths = values.first().and_then(|value| value.to_str()?.parse().ok()).filter(|tenths| *tenths > 0.0);
                 if tenths.is_none() {
-                    return Habit::Refused(format!("{}: expected tenths of a second, such as 10", word.display()));
+                    return Habit::Refused(format!(
+                        "{}: expected tenths of a second, such as 10",
+                        word.to_string_lossy()
+                    ));
                 }
             }
             NvtopEffect::Snapshot => snapshots = true,

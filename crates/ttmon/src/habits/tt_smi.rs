@@ -120,8 +120,8 @@ fn refused(option: &OsStr, targets: &[OsString]) -> Habit {
     }
     Habit::Refused(format!(
         "{}: ttmon only watches and never resets a device: the official program does, with `python3 -m tt_smi {}` (pip install tt-smi)",
-        option.display(),
-        command.display()
+        option.to_string_lossy(),
+        command.to_string_lossy()
     ))
 }
 

@@ -160,7 +160,7 @@ impl BookReceiver {
         // Who has died until now, and those that could not be watched.
         self.turn(false, Some(Duration::ZERO));
         for book in self.collected.books.iter_mut().filter(|book| book.process.is_none() && book.died.is_none()) {
-            let pid = Pid::from_raw(book.pid.cast_signed());
+            let pid = Pid::from_raw(book.pid as i32);
             book.died = pid.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH)).then(now);
         }
         self.read(true);
@@ -244,7 +244,7 @@ enum Waiting {
 fn receive(caller: &mut BookSender) -> Result<Option<Received>, Waiting> {
     let mut bytes = [0; 512];
     let Some(pid) = sockopt::socket_peercred(&caller.socket).ok().map(|peer| peer.pid) else { return Ok(None) };
-    let number = pid.as_raw_nonzero().get().cast_unsigned();
+    let number = pid.as_raw_nonzero().get() as u32;
     loop {
         match handover::receive(&caller.socket, &mut bytes) {
             Err(Errno::AGAIN | Errno::INTR) => return Err(Waiting::Silent),

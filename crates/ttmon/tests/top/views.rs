@@ -65,7 +65,7 @@ fn devices_are_selected_with_keys_and_the_mouse_and_charts_follow() {
     terminal.keys("d");
     terminal.await_text("NUMA node");
     terminal.keys(key::PAGE_DOWN);
-    terminal.await_text("AXICLK");
+    terminal.await_text("Link degraded");
     terminal.keys(key::TAB);
     terminal.await_text("device 3, p150a: ");
     terminal.keys(key::ESC);

@@ -76,7 +76,7 @@ impl BlackBoxFound {
         let folder = found()?;
         let sizes = std::fs::read_dir(&folder).into_iter().flatten().filter_map(|entry| entry.ok()?.metadata().ok());
         let bytes = sizes.filter(std::fs::Metadata::is_file).map(|file| file.len()).sum();
-        let age = |then: Timestamp| Duration::from_millis((now().0 - then.0).max(0).cast_unsigned());
+        let age = |then: Timestamp| Duration::from_millis((now().0 - then.0).max(0) as u64);
         let ages = Recording::open(&folder).ok().map(|recording| recording.span());
         Some(BlackBoxFound { folder, bytes, ages: ages.map(|(first, last)| (age(first), age(last))) })
     }

@@ -324,11 +324,11 @@ fn indexed(file: &File, begin: u64, length: u64) -> io::Result<Option<Vec<Chunk>
     if checksum(&bytes) != sum {
         return Ok(None);
     }
-    let (headers, _) = bytes[MARK_INDEX.len()..].as_chunks::<HEADER>();
+    let headers = bytes[MARK_INDEX.len()..].chunks_exact(HEADER);
     let mut chunks = Vec::with_capacity(count);
     let mut offset = begin;
     for header in headers {
-        let Some(header) = Header::from_bytes(header) else { return Ok(None) };
+        let Some(header) = header.first_chunk().and_then(Header::from_bytes) else { return Ok(None) };
         offset = add(&mut chunks, offset, header);
     }
     Ok((offset == start).then_some(chunks))

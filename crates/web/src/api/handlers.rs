@@ -167,7 +167,7 @@ pub fn fleet(query: &UrlQuery) -> Result<Ask, HttpRefusal> {
 }
 
 pub fn events(published: &Published, query: &UrlQuery, headers: &HeaderMap) -> HandlerResult {
-    let (since, (limit, _)) = (query.number("since").unwrap_or(0).cast_unsigned(), query.page());
+    let (since, (limit, _)) = (query.number("since").unwrap_or(0) as u64, query.page());
     json_text(&SharedText::new(published.lock().events.since(since, limit.unwrap_or(MOST))), headers)
 }
 

@@ -91,7 +91,7 @@ pub async fn answer(
         Handler::Published(answer) => answer(published, &query, headers),
         Handler::Asked(question) => json_text(&SharedText::new(put(ask, question(&query)?).await?), headers),
         Handler::Streamed => {
-            let since = query.number("since").map(i64::cast_unsigned);
+            let since = query.number("since").map(|since| since as u64);
             let mut response = Response::new(AnswerBody::Stream(stream::begin(published.clone(), since, revoked)));
             let fields = response.headers_mut();
             fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

@@ -71,7 +71,9 @@ fn over_the_limit<'a>(all: &mut Vec<ProcessOnDevice<'a>>, limit: usize) -> Vec<P
     let mut is_kept = vec![false; all.len()];
     by_size[..kept].iter().for_each(|at| is_kept[*at] = true);
     let mut is_kept = is_kept.into_iter();
-    all.extract_if(.., |_| is_kept.next() == Some(false)).collect()
+    let (kept, left_out) = all.drain(..).partition(|_| is_kept.next() == Some(true));
+    *all = kept;
+    left_out
 }
 
 fn labels_of(holding: &ProcessOnDevice<'_>) -> String {

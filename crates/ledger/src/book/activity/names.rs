@@ -58,8 +58,10 @@ fn fitting(name: &[u8]) -> &[u8] {
 #[inline]
 fn hash(name: &[u8]) -> usize {
     let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    let (words, rest) = name.as_chunks::<8>();
-    let hash = words.iter().fold(name.len() as u64, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+    let words = name.chunks_exact(8);
+    let rest = words.remainder();
+    let words = words.filter_map(|word| Some(u64::from_le_bytes(*word.first_chunk()?)));
+    let hash = words.fold(name.len() as u64, mix);
     // The last word of a long name overlaps the one before: a step for each byte would cost as much as all the rest.
     let hash = match name.last_chunk::<8>() {
         Some(last) => mix(hash, u64::from_le_bytes(*last)),

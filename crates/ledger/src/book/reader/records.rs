@@ -15,7 +15,7 @@ pub(super) enum Pair {
 impl Pair {
     pub fn of(both: &[u64; 2 * WORDS], at: usize, version: impl Fn(&[u64; WORDS]) -> u64) -> Pair {
         let mut places = [[0; WORDS]; 2];
-        both.as_chunks().0.iter().zip(&mut places).for_each(|(from, to)| *to = *from);
+        both.chunks_exact(WORDS).zip(&mut places).for_each(|(from, to)| to.copy_from_slice(from));
         let [even, odd] = places;
         match (is_whole(&even, at), is_whole(&odd, at + LINE)) {
             (true, true) if version(&odd).wrapping_add(1) == version(&even) => Pair::Whole(even),
@@ -73,10 +73,13 @@ pub(in crate::book) fn is_whole(record: &[u64], at: usize) -> bool {
 /// Bytes as words. What is missing is zero.
 pub(in crate::book) fn words<const N: usize>(bytes: &[u8]) -> [u64; N] {
     let mut words = [0; N];
-    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
-        *word = u64::from_le_bytes(*bytes);
-    }
+    words.iter_mut().zip(each_word(bytes)).for_each(|(to, word)| *to = word);
     words
+}
+
+/// Words of eight bytes, little-endian. A rest of fewer bytes is left out.
+pub(in crate::book) fn each_word(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.chunks_exact(8).filter_map(|word| Some(u64::from_le_bytes(*word.first_chunk()?)))
 }
 
 pub(super) fn word(bytes: &[u8], at: usize) -> Option<u64> {

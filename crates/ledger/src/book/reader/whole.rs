@@ -7,7 +7,7 @@ use super::{LOOKS, Pages, fill, read_trying};
 use crate::book::contents::{Book, BookError, BufferTable};
 use crate::book::free_blocks::{BANKED, Span};
 use crate::book::layout::{NO_SLOT, SEVERAL_SLOTS, SLOT, TABLE, entry_at, slot_at, unpack};
-use crate::book::reader::records::{SlotContent, entry, words};
+use crate::book::reader::records::{SlotContent, each_word, entry, words};
 use std::collections::BTreeSet;
 use std::io;
 
@@ -176,8 +176,8 @@ fn changed(
         if fill(source, entry_at(book.capacity, book.journal, event), &mut bytes)? < bytes.len() {
             return Ok(None);
         }
-        for (number, entry) in (event..).zip(bytes.as_chunks::<8>().0) {
-            match unpack(u64::from_le_bytes(*entry)) {
+        for (number, entry) in (event..).zip(each_word(&bytes)) {
+            match unpack(entry) {
                 (of, SEVERAL_SLOTS) if of == number as u32 => return Ok(None),
                 (of, NO_SLOT) if of == number as u32 => {}
                 (of, slot) if of == number as u32 => _ = slots.insert(slot),

@@ -77,7 +77,7 @@ pub(super) fn this_thread(pid: u32) -> u32 {
         .try_with(|known| match known.get() {
             (of, thread) if of == pid => thread,
             _ => {
-                let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+                let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
                 known.set((pid, thread));
                 thread
             }

@@ -130,7 +130,7 @@ pub fn samples<'a, L: Deserialize<'a>>(bytes: &'a [u8]) -> Result<Vec<Sample<L>>
     struct Data<L> {
         result: Vec<Sample<L>>,
     }
-    let text = str::from_utf8(bytes).map_err(|_| NOT_PROMETHEUS.to_owned())?;
+    let text = std::str::from_utf8(bytes).map_err(|_| NOT_PROMETHEUS.to_owned())?;
     let reply: QueryReply<L> = serde_json::from_str(text).map_err(|error| match error.classify() {
         serde_json::error::Category::Data => format!("{NOT_PROMETHEUS}: {error}"),
         _ => NOT_PROMETHEUS.into(),
