@@ -15,8 +15,8 @@ use watch::exit::{self, Exit, Failure};
 fn after_help() -> String {
     format!(
         "{}\n\n\
-         ttmon does not open /dev/tenstorrent, does not send messages to a device, and writes only to files that you name. \
-         `ttmon run` keeps its agent in ~/.cache/ttmon.\n\n\
+         ttmon never opens /dev/tenstorrent unless you ask for deep reads (--deep). It sends no message to a device, and writes only \
+         to files that you name. `ttmon run` keeps its agent in ~/.cache/ttmon.\n\n\
          {}\n\n\
          Without a Tenstorrent device, try:  ttmon --sim",
         Exit::sentence(),

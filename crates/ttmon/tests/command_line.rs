@@ -640,9 +640,9 @@ fn a_verbose_version_says_what_the_program_is_made_of() {
     let value = |name: &str| run.out.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
     assert!(value("compiler").starts_with("rustc 1."), "{}", run.out);
     assert!(value("glibc").starts_with("2."), "{}", run.out);
-    let readme = include_str!("../../../README.md");
+    let document = include_str!("../../../docs/compatibility.md");
     assert!(
-        readme.contains("| 0.78.0, 0.81.1 | tested with every change | tested with every change |"),
+        document.contains("| 0.78.0, 0.81.1 | tested with every change | tested with every change |"),
         "as it is said here"
     );
     assert_eq!(ttmon(&["--version"]).out, concat!("ttmon ", env!("CARGO_PKG_VERSION"), "\n"));

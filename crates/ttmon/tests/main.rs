@@ -13,6 +13,7 @@ mod containers;
 mod deep;
 mod deep_reader;
 mod doctor;
+mod documented_commands;
 mod exact;
 mod export;
 mod fields;

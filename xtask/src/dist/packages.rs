@@ -164,7 +164,8 @@ Section: admin
 Priority: optional
 Description: monitor for Tenstorrent AI accelerators
  Shows how the devices are, who uses them, how busy they are and with what,
- and where their memory went. It never opens a device.
+ and where their memory went. It never opens a device unless asked for deep
+ reads.
  .
  The service (ttmon.service, ttmon.socket) is installed but not enabled.
 ";
