@@ -11,9 +11,6 @@ const WITHOUT_A_CARD: [(&str, &str); 2] =
 /// Commands of this look for what is wrong, so they may fail.
 const TROUBLESHOOTING: &str = include_str!("../../../docs/troubleshooting.md");
 
-/// Commands that ./check fresh and ./check dist take from the documents.
-const INSTALLING: [&str; 6] = ["git clone", "./run", "./check", "cargo xtask", "sudo apt-get", "python3 -m venv"];
-
 #[test]
 fn every_command_of_readme_and_tour_works_without_a_card() {
     for (name, text) in WITHOUT_A_CARD {
@@ -38,7 +35,8 @@ fn every_command_of_troubleshooting_is_one_that_exists() {
     }
 }
 
-/// Lines of blocks for the shell, and code within text that begins with `ttmon`. Not what installs, nor what has a placeholder.
+/// Lines of blocks for the shell, and code in tables and text that begins with `ttmon`: not mere names of commands, nor what has a placeholder.
+/// Blocks with a name (`sh clone`) install: ./check fresh and ./check dist run these.
 fn commands(text: &str) -> Vec<String> {
     let mut commands = Vec::new();
     let mut block = None;
@@ -50,12 +48,15 @@ fn commands(text: &str) -> Vec<String> {
             (None, Some(_)) => {}
             (None, None) => {
                 let spans = line.split('`').skip(1).step_by(2);
-                commands.extend(spans.filter(|span| *span == "ttmon" || span.starts_with("ttmon ")));
+                let is_typed =
+                    |span: &&str| span.starts_with("ttmon ") && (line.starts_with('|') || span.contains("--"));
+                commands.extend(spans.filter(is_typed));
             }
         }
     }
-    commands.retain(|command| !INSTALLING.iter().any(|install| command.starts_with(install)));
-    commands.retain(|command| !command.split([' ', '=']).any(|word| word.len() > 1 && word.chars().all(char::is_uppercase)));
+    commands.retain(|command| {
+        !command.split([' ', '=']).any(|word| word.len() > 1 && word.chars().all(char::is_uppercase))
+    });
     let mut commands: Vec<String> = commands.into_iter().map(str::to_owned).collect();
     commands.sort();
     commands.dedup();
@@ -70,7 +71,7 @@ fn typed(command: &str) -> (i32, String) {
     let is_service = words.starts_with(&["ttmon", "serve"]);
     // A service that no other test meets.
     let own = format!(" --socket {}/socket --poc-socket off --listen 127.0.0.1:0", folder.path().display());
-    let line = format!("exec 2>&1; {command}{}", if is_service { own.as_str() } else { "" });
+    let line = if is_service { format!("exec {command}{own}") } else { command.to_owned() };
     let mut terminal = Terminal::start_under(&["sh", "-c", &line], &[], 100, 40, |shell| {
         let path = std::env::var("PATH").unwrap();
         shell.env("PATH", format!("{}:{path}", Path::new(TTMON).parent().unwrap().display()));
