@@ -13,7 +13,6 @@
 //! - `promql`: the export.
 
 // Only the program uses this crate: what its own names say needs no comment.
-#![allow(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod condition;

@@ -4,7 +4,6 @@
 //! what is said on the two sockets.
 
 // Only the program uses this crate: what its own names say needs no comment.
-#![allow(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod alerts;

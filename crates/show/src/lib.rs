@@ -4,7 +4,6 @@
 //! the memory of chips as data and as text.
 
 // Internal: names say what most items are; comments say why.
-#![allow(missing_docs)]
 #![cfg_attr(any(test, feature = "examples"), allow(clippy::unwrap_used))]
 
 pub mod activity;

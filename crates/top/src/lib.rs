@@ -3,7 +3,6 @@
 //! One thread draws and listens to keys; another takes samples. What is drawn is a pure function of `TopState`.
 
 // Internal: names say what most items are; comments say why.
-#![allow(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 #[cfg(test)]

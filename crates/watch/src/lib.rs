@@ -6,7 +6,6 @@
 //! results.
 
 // Only the program uses this crate: what its own names say needs no comment.
-#![allow(missing_docs)]
 #![cfg_attr(any(test, feature = "examples"), allow(clippy::unwrap_used))]
 
 pub mod args;
