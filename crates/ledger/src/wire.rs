@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! → {"hello": {"version": 2, "program": "ttmon 0.1.0"}}
-//! ← {"hello": {"version": 2, "program": "ttmon 0.1.0"}}
+//! ← {"hello": {"version": 2, "program": "ttmon 0.1.0", "black_box": "/srv/box"}}
 //! → {"devices": {}}                      ← {"devices": […]}      as in a snapshot
 //! → {"processes": {}}                    ← {"processes": […]}    as in a snapshot
 //! → {"snapshot": {"fresh": true}}        ← {"snapshot": {…}}     what `ttmon smi --json` prints; fresh: not older than 100 ms
@@ -26,6 +26,7 @@
 //! Members that a request leaves out have the value that asks for everything. Answers gain members without a new version.
 
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// The version of all this.
 pub const VERSION: u32 = 2;
@@ -44,12 +45,15 @@ pub struct Hello {
     /// Which program, for people.
     #[serde(default)]
     pub program: String,
+    /// The folder of the service's black box, where it keeps one. Clients leave it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub black_box: Option<PathBuf>,
 }
 
 impl Hello {
     /// The greeting of this version.
     pub fn from(program: &str) -> Hello {
-        Hello { version: VERSION, program: program.to_owned() }
+        Hello { version: VERSION, program: program.to_owned(), black_box: None }
     }
 }
 
@@ -217,7 +221,7 @@ mod tests {
 
     #[test]
     fn requests_are_what_the_documentation_says() {
-        let hello = Hello { version: 2, program: "x".into() };
+        let hello = Hello { version: 2, program: "x".into(), black_box: None };
         assert_eq!(decoded(r#"{"hello": {"version": 2, "program": "x"}}"#), Request::Hello(hello));
         assert_eq!(decoded(r#"{"devices": {}}"#), Request::Devices {});
         assert_eq!(decoded(r#"{"subscribe": {}}"#), Request::Subscribe { interval_ms: 1000 });

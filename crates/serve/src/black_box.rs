@@ -14,6 +14,8 @@ use watch::service_limits::{BlackBoxSetting, ServiceLimits};
 /// Begins to keep one, where that is asked for. What a disk refuses is reported, and the service goes on.
 pub fn start(args: &Args, limits: &ServiceLimits) -> anyhow::Result<Option<BlackBox>> {
     let Some(folder) = folder(args, limits)? else { return Ok(None) };
+    // The folder is told to clients, which may be in another one.
+    let folder = std::path::absolute(&folder).unwrap_or(folder);
     let place = BlackBoxPlace { folder, mib: limits.black_box_mib };
     let (path, mib) = (place.folder.display().to_string(), place.mib);
     let black_box = BlackBox::start(place, watch::boot_id())?;

@@ -131,7 +131,9 @@ impl RunningService<'_> {
         service.state.board = web.is_on().then(|| web.board.clone());
         let mut black_box = black_box::start(args, &service.limits)?;
         web.watch_fleet(fleet);
-        web.set_black_box(black_box.as_ref().map(|black_box| black_box.place().folder.clone()));
+        let folder = black_box.as_ref().map(|black_box| black_box.place().folder.clone());
+        service.state.black_box = folder.clone();
+        web.set_black_box(folder);
         if let Some(black_box) = &mut black_box {
             black_box.add(Some(first), news.entries());
         }

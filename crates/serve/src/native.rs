@@ -166,7 +166,11 @@ impl NativeConnection {
             Request::Hello(Hello { version, .. }) => {
                 self.version = Some(version);
                 match version == own_version() {
-                    true => self.say(&json!({ "hello": Hello { version, program: program() } })),
+                    true => {
+                        // A path that is no UTF-8 cannot be sent.
+                        let black_box = state.black_box.clone().filter(|folder| folder.to_str().is_some());
+                        self.say(&json!({ "hello": Hello { version, program: program(), black_box } }));
+                    }
                     false => self.refuse(other_version(version)),
                 }
             }

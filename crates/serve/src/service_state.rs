@@ -13,6 +13,7 @@ use model::{Arch, Device, DeviceId, ExitRecord, Fault, Held, Process, Snapshot};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
 use std::fs::File;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use watch::handover::book_in;
@@ -37,6 +38,8 @@ pub struct ServiceState {
     pub is_crowded: bool,
     /// A client wants a fresh sample.
     pub wants_sample: bool,
+    /// The folder of the black box, where one is kept.
+    pub black_box: Option<PathBuf>,
     /// Why nothing is written to the black box.
     pub black_box_fault: Option<Fault>,
     /// When what remains was last printed, and when the kernels were.
@@ -110,6 +113,7 @@ impl ServiceState {
             devices: Arc::default(),
             is_crowded: false,
             wants_sample: false,
+            black_box: None,
             black_box_fault: None,
             printed: HashMap::new(),
             background,

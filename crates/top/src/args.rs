@@ -14,7 +14,7 @@ pub struct TopArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "sim", "root", "service"])]
     pub replay: Option<PathBuf>,
     /// Show the machine as it was at TIME, such as 14:05, "yesterday 14:05" or "20m ago": from the black box, or from --replay
-    #[arg(long, value_name = "TIME", conflicts_with_all = ["record", "sim", "root", "service", "from", "to"])]
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["record", "sim", "root", "from", "to"])]
     pub at: Option<String>,
     #[allow(missing_docs)]
     #[command(flatten)]

@@ -33,7 +33,7 @@ impl SampleFeed {
     /// Begins with what the command line names.
     pub fn open(machine: &MachineArgs, args: &TopArgs, state: &mut TopState) -> anyhow::Result<SampleFeed> {
         if args.is_of_the_past() {
-            return SampleFeed::open_past(args, state);
+            return SampleFeed::open_past(machine, args, state);
         }
         if machine.is_remote() {
             return Ok(SampleFeed::Remote(RemoteFeed::open(machine, state)?, args.devices.id.clone()));
@@ -71,13 +71,13 @@ impl SampleFeed {
     }
 
     /// A recording, or a part of it or of the black box.
-    fn open_past(args: &TopArgs, state: &mut TopState) -> anyhow::Result<SampleFeed> {
+    fn open_past(machine: &MachineArgs, args: &TopArgs, state: &mut TopState) -> anyhow::Result<SampleFeed> {
         let (path, stretch) = (args.replay.as_deref(), &args.stretch);
         let (playing, start) = match &args.at {
-            Some(at) => stretch.around(path, at).map(|(stretch, at)| (stretch, Some(at)))?,
-            None => (stretch.open(path)?, None),
+            Some(at) => stretch.around(machine, path, at).map(|(stretch, at)| (stretch, Some(at)))?,
+            None => (stretch.open(machine, path)?, None),
         };
-        let again = path.map_or_else(|| stretch.black_box.open(), Recording::open)?;
+        let again = path.map_or_else(|| stretch.black_box.open(machine), Recording::open)?;
         let scanning = Stretch { recording: again, ..playing };
         let file = path.map_or("black box".into(), |path| {
             path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
@@ -86,9 +86,14 @@ impl SampleFeed {
     }
 
     /// Half an hour of the black box before and after a moment.
-    pub fn visit(black_box: &BlackBoxArgs, at: Timestamp, state: &mut TopState) -> anyhow::Result<SampleFeed> {
-        let playing = Stretch::around(black_box.open()?, at)?;
-        let scanning = Stretch::around(black_box.open()?, at)?;
+    pub fn visit(
+        machine: &MachineArgs,
+        black_box: &BlackBoxArgs,
+        at: Timestamp,
+        state: &mut TopState,
+    ) -> anyhow::Result<SampleFeed> {
+        let playing = Stretch::around(black_box.open(machine)?, at)?;
+        let scanning = Stretch::around(black_box.open(machine)?, at)?;
         SampleFeed::play_stretch(playing, scanning, Some(at), "black box".into(), state)
     }
 

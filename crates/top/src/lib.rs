@@ -114,7 +114,7 @@ pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
             resized: &resized,
             file: file.as_deref().ok(),
         };
-        shell.watch_all(&mut state, &source, &args.stretch.black_box)
+        shell.watch_all(&mut state, &source, machine, &args.stretch.black_box)
     });
     source.finish();
     result.map(|()| Exit::Success)
@@ -152,11 +152,17 @@ const SETTLED: u64 = 5;
 
 impl Shell<'_> {
     /// Shows the present, or what was asked for, and visits of the past, until it is enough.
-    fn watch_all(&mut self, state: &mut TopState, source: &SampleFeed, black_box: &BlackBoxArgs) -> anyhow::Result<()> {
+    fn watch_all(
+        &mut self,
+        state: &mut TopState,
+        source: &SampleFeed,
+        machine: &MachineArgs,
+        black_box: &BlackBoxArgs,
+    ) -> anyhow::Result<()> {
         loop {
             let WatchEnd::VisitPast(at) = self.watch(state, source, None)? else { return Ok(()) };
             let mut past = state.for_the_past();
-            let visited = match SampleFeed::visit(black_box, at, &mut past) {
+            let visited = match SampleFeed::visit(machine, black_box, at, &mut past) {
                 Ok(visited) => visited,
                 Err(why) => {
                     state.notice = Some(format!("{why:#}"));

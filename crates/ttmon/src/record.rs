@@ -67,7 +67,7 @@ pub fn run(machine: &MachineArgs, args: &RecordArgs) -> anyhow::Result<Exit> {
                 "--from, --to and --black-box copy a piece of the black box of this machine: name no other machine";
             return Err(Failure::error(Exit::Usage, what));
         }
-        return cut(args, output);
+        return cut(machine, args, output);
     }
     let interrupt = Interrupt::new()?;
     let mut machine = Machine::open(machine, true)?.through_service(machine).with_deep(args.deep.deep)?;
@@ -106,8 +106,8 @@ fn record(machine: &mut Machine, args: &RecordArgs, path: &Path, interrupt: &Int
 }
 
 /// Copies a piece of the black box.
-fn cut(args: &RecordArgs, path: &Path) -> anyhow::Result<Exit> {
-    let mut stretch = args.stretch.open(None)?;
+fn cut(machine: &MachineArgs, args: &RecordArgs, path: &Path) -> anyhow::Result<Exit> {
+    let mut stretch = args.stretch.open(machine, None)?;
     let (from, to, indices) = (stretch.from, stretch.to, stretch.indices());
     let mut recorder = Recorder::create(path)?;
     let why = || format!("{}: the recording ends here, because it cannot be written", path.display());

@@ -96,6 +96,83 @@ fn a_second_service_goes_on_without_and_says_so() {
 }
 
 #[test]
+fn the_commands_find_the_folder_of_the_service() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("box");
+    let mut service = service(&folder, &[]);
+    let socket = service.socket();
+    let asked = |words: &[&str]| ttmon(&[words, &["--service", socket.to_str().unwrap()]].concat());
+    let (cut, table) = (place.path().join("cut.ttmon"), place.path().join("table.csv"));
+    let (cut, table) = (cut.to_str().unwrap(), table.to_str().unwrap());
+    for words in [
+        &["record", "--from", "1m ago", "-o", cut][..],
+        &["export", "--from", "1m ago", "-o", table],
+        &["compare", "@1m ago..now", "@1m ago..now"],
+        &["why", "--json"],
+    ] {
+        let answer = asked(words);
+        assert_eq!(answer.code, Some(0), "{words:?}: {}", answer.err);
+    }
+    let path = folder.to_str().unwrap();
+    assert!(asked(&["why", "--json"]).out.contains(path));
+    // It has no terminal, and so shows nothing: but the black box is found first.
+    let top = asked(&["top", "--at", "now"]);
+    assert!(top.err.contains("terminal"), "{}", top.err);
+    let doctor = || asked(&["doctor", "--json"]).out;
+    let line = |text: String| text.split('}').find(|check| check.contains("\"black-box\"")).unwrap().to_owned();
+    assert!(line(doctor()).contains(path) && !line(doctor()).contains("off"), "{}", line(doctor()));
+    // The named folder is read, whatever the service says.
+    let other = place.path().join("other");
+    let named = asked(&["why", "--black-box", other.to_str().unwrap()]);
+    assert_eq!(named.code, Some(2));
+    assert_eq!(named.err, format!("error: {}: there is no such file\n", other.display()));
+    // The one that the service names may be out of sight, as in a container of its own.
+    std::fs::rename(&folder, &other).unwrap();
+    let absent =
+        format!("error: the black box should be in {path}, which is not there: name its folder with --black-box DIR\n");
+    assert_eq!(asked(&["why"]).err, absent);
+    std::fs::rename(&other, &folder).unwrap();
+    service.terminate();
+}
+
+#[test]
+fn a_folder_that_the_user_may_not_read_is_named_with_what_to_do() {
+    use rustix::process::geteuid;
+    let place = tempfile::tempdir().unwrap();
+    let closed = place.path().join("closed");
+    std::fs::create_dir(&closed).unwrap();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o000)).unwrap();
+    std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = closed.to_str().unwrap();
+    let mut command = match geteuid().is_root() {
+        true => Command::new("setpriv"),
+        false => Command::new(TTMON),
+    };
+    if geteuid().is_root() {
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", TTMON]);
+    }
+    let refused = run(command.args(["record", "--black-box", path, "--from", "1h ago", "-o", "/dev/null"]));
+    let why = format!(
+        "error: you may not read the black box in {path}: use sudo, or let all users: sudo chmod -R a+rX {path}\n"
+    );
+    assert_eq!((refused.code, refused.err), (Some(4), why));
+}
+
+#[test]
+fn without_a_service_the_configured_folder_is_read() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("box");
+    service(&folder, &[]).terminate();
+    let home = place.path().join("config/ttmon");
+    std::fs::create_dir_all(&home).unwrap();
+    std::fs::write(home.join("config.toml"), format!("[serve]\nblack_box = {:?}\n", folder.to_str().unwrap())).unwrap();
+    let mut why = Command::new(TTMON);
+    let why = run(why.args(["why", "--json", "--service", "off"]).env("XDG_CONFIG_HOME", place.path().join("config")));
+    assert_eq!(why.code, Some(0), "{}", why.err);
+    assert!(why.out.contains(folder.to_str().unwrap()), "{}", why.out);
+}
+
+#[test]
 fn the_configuration_names_a_folder_or_switches_it_off() {
     let place = tempfile::tempdir().unwrap();
     let (config, folder) = (place.path().join("config.toml"), place.path().join("box"));

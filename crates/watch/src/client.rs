@@ -29,8 +29,8 @@ pub struct ServiceClient {
     not_before: Option<Instant>,
     /// Why the last answer did not come.
     complaint: Option<Fault>,
-    /// What the service calls itself.
-    program: Option<String>,
+    /// The greeting of the service that answered last.
+    greeting: Option<Hello>,
 }
 
 /// A part of the live buffers.
@@ -85,7 +85,7 @@ impl ServiceClient {
             connection: None,
             not_before: None,
             complaint: None,
-            program: None,
+            greeting: None,
         })
     }
 
@@ -108,7 +108,13 @@ impl ServiceClient {
 
     /// What the service that has answered calls itself: `ttmon 0.1.0`.
     pub fn program(&self) -> Option<&str> {
-        self.program.as_deref()
+        self.greeting.as_ref().map(|greeting| greeting.program.as_str())
+    }
+
+    /// The folder of the service's black box. None without a service, and where it keeps none.
+    pub fn black_box(&mut self) -> Option<PathBuf> {
+        self.ask(&Request::Hello(Hello::from(&program())))?;
+        self.greeting.as_ref()?.black_box.clone()
     }
 
     fn expect<T>(&mut self, reply: Option<T>) -> Option<T> {
@@ -174,8 +180,8 @@ impl ServiceClient {
             self.connection = Some((stream, Frames::up_to(LONGEST)));
             let greeting = Request::Hello(Hello::from(&program()));
             return match self.send(&[&greeting, request]).and_then(|()| self.receive()) {
-                Ok(ServiceReply::Hello(Hello { version: VERSION, program })) => {
-                    self.program = Some(program);
+                Ok(ServiceReply::Hello(greeting)) if greeting.version == VERSION => {
+                    self.greeting = Some(greeting);
                     Some(true)
                 }
                 Ok(ServiceReply::Error { reason }) => self.fail(&format!("refused: {reason}")),

@@ -29,7 +29,8 @@ pub const TOP_TABLE: &str = "top";
 /// The tables that are no rules and receivers.
 const OWN_TABLES: [&str; 3] = [TOP_TABLE, service_limits::TABLE, fleet_settings::TABLE];
 
-const OF_THE_MACHINE: &str = "/etc/ttmon/config.toml";
+/// The configuration of the machine, and of its service.
+pub const OF_THE_MACHINE: &str = "/etc/ttmon/config.toml";
 
 /// Where rules, receivers and the service's limits are: the named file; for the service of root the machine's file; else the user's,
 /// or the machine's where the user has none.

@@ -21,6 +21,7 @@ use show::terminal::on_terminal;
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
+use watch::args::MachineArgs;
 use watch::duration;
 use watch::exit::{Exit, Failure};
 use watch::past::{BlackBoxArgs, NamedStretch, Stretch, now, when};
@@ -89,8 +90,8 @@ struct About<'a> {
     samples: Option<usize>,
 }
 
-pub fn run(args: &CompareArgs) -> anyhow::Result<Exit> {
-    let sides = [&args.a, &args.b].map(|name| Side::open(name, &args.black_box));
+pub fn run(machine: &MachineArgs, args: &CompareArgs) -> anyhow::Result<Exit> {
+    let sides = [&args.a, &args.b].map(|name| Side::open(name, &args.black_box, machine));
     let [a, b] = sides;
     let (a, b) = (a?, b?);
     let answer = |method, figures, not_in_both| Answer {
@@ -125,8 +126,8 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<Exit> {
 }
 
 /// What an earlier run had, for `run --compare`: read before anything else is done.
-pub fn before_a_run(name: &str) -> anyhow::Result<Totals> {
-    let side = Side::open(name, &BlackBoxArgs::default());
+pub fn before_a_run(machine: &MachineArgs, name: &str) -> anyhow::Result<Totals> {
+    let side = Side::open(name, &BlackBoxArgs::default(), machine);
     let of_option = |error: anyhow::Error| match error.downcast::<Failure>() {
         Ok(failure) => Failure::error(failure.exit(), format!("--compare: {failure}")),
         Err(other) => other.context("--compare"),
@@ -142,7 +143,7 @@ pub fn after_a_run(before: &Totals, receipt: &Value) -> String {
 
 impl Side {
     /// Reads what a name names. A file that is no recording is taken for a receipt.
-    fn open(name: &str, black_box: &BlackBoxArgs) -> anyhow::Result<Side> {
+    fn open(name: &str, black_box: &BlackBoxArgs, machine: &MachineArgs) -> anyhow::Result<Side> {
         let wrong = |what: String| Failure::error(Exit::Usage, format!("{name}: {what}"));
         let named = NamedStretch::parse(name, now(), &TimeZone::system()).map_err(wrong)?;
         match &named.path {
@@ -150,7 +151,7 @@ impl Side {
                 receipts::open(path).map(|receipt| Side::Receipt(receipts::totals(&receipt)))
             }
             _ => {
-                let stretch = named.open(black_box)?;
+                let stretch = named.open(black_box, machine)?;
                 if let Some(remark) = stretch.recording.remark() {
                     let _ = writeln!(io::stderr(), "{name}: {remark}");
                 }

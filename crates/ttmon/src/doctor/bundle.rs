@@ -102,7 +102,7 @@ fn service(found: &ServiceFound) -> serde_json::Value {
     match found {
         ServiceFound::NotAsked => object!({ "state": "not asked" }),
         ServiceFound::Absent => object!({ "state": "absent" }),
-        ServiceFound::Answers { program } => object!({ "state": "answers", "program": program }),
+        ServiceFound::Answers { program, .. } => object!({ "state": "answers", "program": program }),
         ServiceFound::Silent { place, reason } => object!({ "state": "silent", "socket": place, "reason": reason }),
     }
 }

@@ -126,7 +126,7 @@ pub fn service(found: &Findings) -> DoctorCheck {
             DoctorCheck::not_applicable(NAME, "not asked: --service off, or not this machine")
         }
         super::ServiceFound::Absent => DoctorCheck::not_applicable(NAME, "no service runs; ttmon reads directly"),
-        super::ServiceFound::Answers { program } => DoctorCheck::ok(NAME, format!("{program} answers")),
+        super::ServiceFound::Answers { program, .. } => DoctorCheck::ok(NAME, format!("{program} answers")),
         super::ServiceFound::Silent { place, reason } => {
             let socket = found.setup.service_socket.filter(|_| place == "/run/ttmon/ttmon.sock");
             let is_closed = socket.is_some_and(|socket| !socket.allows(&found.setup.user));
@@ -146,14 +146,19 @@ pub fn black_box(found: &Findings) -> DoctorCheck {
         return DoctorCheck::not_applicable(NAME, what);
     };
     let (folder, size) = (found_box.folder.display().to_string(), Bytes(found_box.bytes));
-    let is_served = matches!(found.service, super::ServiceFound::Answers { .. });
-    match found_box.ages {
-        None => DoctorCheck::not_applicable(NAME, "there is nothing that you may read").at(folder),
-        Some((_, last)) if is_served && last > LATE => {
+    let (is_served, is_kept) = (found.service.answers(), found.service.black_box().is_some());
+    match &found_box.ages {
+        Err(why) => DoctorCheck::not_applicable(NAME, why.clone()).at(folder),
+        &Ok((first, last)) if is_served && !is_kept => {
+            let (first, last) = (duration::text(first), duration::text(last));
+            let what = format!("off: the service keeps none now; {size} are from {first} ago until {last} ago");
+            DoctorCheck::not_applicable(NAME, what).at(folder)
+        }
+        &Ok((_, last)) if is_kept && last > LATE => {
             let what = format!("nothing was written for {}: the service's log says why", duration::text(last));
             DoctorCheck::warning(NAME, what, "sudo systemctl restart ttmon.service").at(folder)
         }
-        Some((first, last)) => {
+        &Ok((first, last)) => {
             let end = if last > LATE { format!("until {} ago", duration::text(last)) } else { "until now".into() };
             DoctorCheck::ok(NAME, format!("{size}, from {} ago {end}", duration::text(first))).at(folder)
         }
@@ -163,10 +168,10 @@ pub fn black_box(found: &Findings) -> DoctorCheck {
 pub fn service_version(found: &Findings) -> DoctorCheck {
     const NAME: &str = "service-version";
     match &found.service {
-        super::ServiceFound::Answers { program: other } if *other == program() => {
+        super::ServiceFound::Answers { program: other, .. } if *other == program() => {
             DoctorCheck::ok(NAME, format!("the same as this program, {other}"))
         }
-        super::ServiceFound::Answers { program: other } => {
+        super::ServiceFound::Answers { program: other, .. } => {
             let what = format!("the service is {other}, this program is {}", program());
             DoctorCheck::warning(NAME, what, "sudo systemctl restart ttmon.service")
         }
@@ -176,7 +181,7 @@ pub fn service_version(found: &Findings) -> DoctorCheck {
 
 pub fn other_users(found: &Findings) -> DoctorCheck {
     const NAME: &str = "other-users";
-    let is_served = matches!(found.service, super::ServiceFound::Answers { .. });
+    let is_served = found.service.answers();
     match (found.setup.user.reads_other_processes, is_served) {
         (true, _) => DoctorCheck::ok(NAME, "exact memory of all users' processes can be read"),
         (false, true) => DoctorCheck::ok(NAME, "the service reads the processes of all users"),

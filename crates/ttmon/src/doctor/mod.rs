@@ -88,8 +88,28 @@ pub struct ShmTracking {
 pub enum ServiceFound {
     NotAsked,
     Absent,
-    Answers { program: String },
-    Silent { place: String, reason: String },
+    Answers {
+        program: String,
+        /// The folder of its black box, where it keeps one.
+        black_box: Option<PathBuf>,
+    },
+    Silent {
+        place: String,
+        reason: String,
+    },
+}
+
+impl ServiceFound {
+    fn answers(&self) -> bool {
+        matches!(self, ServiceFound::Answers { .. })
+    }
+
+    fn black_box(&self) -> Option<&PathBuf> {
+        match self {
+            ServiceFound::Answers { black_box, .. } => black_box.as_ref(),
+            _ => None,
+        }
+    }
 }
 
 pub fn run(args: &MachineArgs, doctor: &DoctorArgs) -> anyhow::Result<Exit> {
@@ -102,7 +122,7 @@ pub fn run(args: &MachineArgs, doctor: &DoctorArgs) -> anyhow::Result<Exit> {
     let (service, served, seconds_off) = ask_service(args);
     let is_this_machine = args.sim.is_none() && args.root.is_none();
     let findings = Findings {
-        black_box: is_this_machine.then(BlackBoxFound::here).flatten(),
+        black_box: is_this_machine.then(|| BlackBoxFound::here(service.black_box().cloned())).flatten(),
         setup: machine.setup().unwrap_or_default(),
         tracking: ShmTracking::of(&snapshot),
         python: PythonFound::current(),
@@ -163,7 +183,10 @@ fn ask_service(args: &MachineArgs) -> (ServiceFound, Option<RulesReply>, Option<
     let Some(mut client) = client else { return (ServiceFound::NotAsked, None, None) };
     let alerts = client.alerts();
     let found = match (&alerts, client.complaint()) {
-        (Some(_), _) => ServiceFound::Answers { program: client.program().unwrap_or("an unknown service").to_owned() },
+        (Some(_), _) => ServiceFound::Answers {
+            program: client.program().unwrap_or("an unknown service").to_owned(),
+            black_box: client.black_box(),
+        },
         (None, None) => return (ServiceFound::Absent, None, None),
         (None, Some(fault)) => {
             let reason = fault.reason.trim_end_matches("; reading directly instead").to_owned();

@@ -39,6 +39,18 @@ struct Scene {
 const STUBS: [&str; 10] =
     ["apt", "modprobe", "udevadm", "tt-flash", "tt-smi", "lspci", "mount", "pip", "systemctl", "timedatectl"];
 
+/// Where the service keeps its black box.
+const BLACK_BOX: &str = "/var/lib/ttmon/black-box";
+
+/// A service that keeps the black box of the scene.
+fn answers(program: &str) -> ServiceFound {
+    ServiceFound::Answers { program: program.to_owned(), black_box: Some(BLACK_BOX.into()) }
+}
+
+fn this_service() -> ServiceFound {
+    answers(&watch::client::program())
+}
+
 impl Scene {
     /// A machine on which nothing is wrong.
     fn good() -> Scene {
@@ -48,7 +60,7 @@ impl Scene {
             folder: tempfile::tempdir().unwrap(),
             driver: "2.10.0",
             chips: vec![chip(0), chip(1)],
-            service: ServiceFound::Answers { program: watch::client::program() },
+            service: this_service(),
             is_off_here: false,
             reads_other_processes: false,
             free_bytes: None,
@@ -121,9 +133,9 @@ impl Scene {
             service: self.service.clone(),
             seconds_off: self.seconds_off,
             black_box: Some(BlackBoxFound {
-                folder: "/var/lib/ttmon/black-box".into(),
+                folder: BLACK_BOX.into(),
                 bytes: 12 << 20,
-                ages: Some((Duration::from_secs(93_600), Duration::from_secs(self.black_box_seconds))),
+                ages: Ok((Duration::from_secs(93_600), Duration::from_secs(self.black_box_seconds))),
             }),
             setup,
             snapshot,
@@ -202,7 +214,7 @@ fn rows() -> Vec<Row> {
         scene.write("proc/self/mounts", "none /dev/hugepages-1G hugetlbfs rw,mode=0777,pagesize=1024M 0 0\n");
     };
     let restart = |scene: &mut Scene| {
-        scene.service = ServiceFound::Answers { program: watch::client::program() };
+        scene.service = this_service();
     };
     vec![
         row("driver", unload, bind),
@@ -296,14 +308,10 @@ fn rows() -> Vec<Row> {
             },
             |scene| {
                 assert_eq!(scene.at("run/ttmon/ttmon.sock").metadata().unwrap().permissions().mode() & 0o777, 0o666);
-                scene.service = ServiceFound::Answers { program: watch::client::program() };
+                scene.service = this_service();
             },
         ),
-        row(
-            "service-version",
-            |scene| scene.service = ServiceFound::Answers { program: "ttmon 0.0.1".into() },
-            restart,
-        ),
+        row("service-version", |scene| scene.service = answers("ttmon 0.0.1"), restart),
         row("black-box", |scene| scene.black_box_seconds = 720, |scene| scene.black_box_seconds = 3),
         row("other-users", |scene| scene.service = ServiceFound::Absent, restart),
         row(

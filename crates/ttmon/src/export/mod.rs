@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
+use watch::args::MachineArgs;
 use watch::events::{Events, Observation};
 use watch::exit::{self, Exit, Failure};
 use watch::overlay::{self, KnownTimes, Overlay};
@@ -52,7 +53,7 @@ pub struct ExportArgs {
     pub overlay: Vec<String>,
 }
 
-pub fn run(args: &ExportArgs) -> anyhow::Result<Exit> {
+pub fn run(machine: &MachineArgs, args: &ExportArgs) -> anyhow::Result<Exit> {
     let usage = |what: String| Failure::error(Exit::Usage, what);
     let form = Form::of(&args.output, args.format).map_err(usage)?;
     if args.table != TableKind::default() && form.format != Format::Csv {
@@ -65,7 +66,7 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Exit> {
     if !args.overlay.is_empty() && form.format == Format::Csv {
         return Err(usage("--overlay goes with Perfetto's and Chrome's format, and not with a table".to_owned()));
     }
-    let stretch = open(args)?;
+    let stretch = open(machine, args)?;
     let overlays = overlays_of(&args.overlay)?;
     let path = &args.output;
     let output = Output::open(path, form.is_compressed)
@@ -80,13 +81,13 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Exit> {
 }
 
 /// The stretch that is named, in one way or the other.
-fn open(args: &ExportArgs) -> anyhow::Result<Stretch> {
-    let Some(source) = &args.source else { return args.stretch.open(None) };
+fn open(machine: &MachineArgs, args: &ExportArgs) -> anyhow::Result<Stretch> {
+    let Some(source) = &args.source else { return args.stretch.open(machine, None) };
     let usage = |what: String| Failure::error(Exit::Usage, what);
     let named = NamedStretch::parse(source, past::now(), &TimeZone::system()).map_err(usage)?;
     match (&named.range, &args.stretch.from, &args.stretch.to) {
-        (None, ..) => args.stretch.open(named.path.as_deref()),
-        (Some(_), None, None) => named.open(&args.stretch.black_box),
+        (None, ..) => args.stretch.open(machine, named.path.as_deref()),
+        (Some(_), None, None) => named.open(&args.stretch.black_box, machine),
         (Some(_), ..) => Err(usage(format!("{source} names times: leave out --from and --to"))),
     }
 }

@@ -90,7 +90,7 @@ const LEAKS: u8 = 3;
 
 fn follow(machine: &MachineArgs, args: &RunArgs) -> anyhow::Result<u8> {
     let target = args.json.as_deref().map(json::Target::open).transpose()?;
-    let before = args.compare.as_deref().map(compare::before_a_run).transpose()?;
+    let before = args.compare.as_deref().map(|name| compare::before_a_run(machine, name)).transpose()?;
     let timeline = args.timeline.as_deref().map(|path| LiveTimeline::open(path, &args.overlay)).transpose()?;
     let agent = if agent_is_off() { None } else { Some(Agent::find()?) };
     // From here on nothing but our own end takes down what we set up.

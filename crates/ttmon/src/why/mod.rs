@@ -62,9 +62,12 @@ pub fn run(machine: &MachineArgs, args: &WhyArgs) -> anyhow::Result<Exit> {
         return Err(Failure::error(Exit::Usage, what));
     }
     let wanted = wanted(args)?;
-    let folder = args.replay.is_none().then(|| args.black_box.folder()).flatten();
-    let answer = match args.replay.as_deref().or(folder.as_deref()) {
-        Some(path) => of_recording(path, &wanted)?,
+    let recorded = match &args.replay {
+        Some(path) => Some((path.clone(), Recording::open(path)?)),
+        None => args.black_box.find(machine)?,
+    };
+    let answer = match recorded {
+        Some((path, recording)) => of_recording(&path, recording, &wanted)?,
         None => of_service(machine, &wanted)?,
     };
     let mut screen = OutputScreen::new(Output {
@@ -103,8 +106,7 @@ fn wanted(args: &WhyArgs) -> anyhow::Result<Wanted> {
     Ok(Wanted { at, device: args.device.clone().map(Selector), pid: args.pid, is_any: args.pid.is_some() })
 }
 
-fn of_recording(path: &Path, wanted: &Wanted) -> anyhow::Result<Answer> {
-    let mut recording = Recording::open(path)?;
+fn of_recording(path: &Path, mut recording: Recording, wanted: &Wanted) -> anyhow::Result<Answer> {
     let Found { observer, incident, scene, devices, named, from, to } = search(&mut recording, wanted)?;
     // Where nothing was recorded around a time, that is what is said.
     let is_unknown = named.is_empty() && (wanted.at.is_none() || !devices.is_empty());

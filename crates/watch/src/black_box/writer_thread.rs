@@ -63,7 +63,7 @@ impl BlackBox {
         let ((queue, items), (end, ended)) = (sync_channel(QUEUE), sync_channel(1));
         let (written, folder) = (shared.clone(), place.folder.clone());
         let run = move || {
-            keeper.begin(crate::past::now(), Instant::now());
+            keeper.begin(alerts::wall(), Instant::now());
             let mut reporter = Reporter { folder, shared: written, trouble: None };
             reporter.report(&keeper);
             write(keeper, &items, &mut reporter);

@@ -3,9 +3,13 @@
 mod values;
 pub mod when;
 
+use crate::args::MachineArgs;
+use crate::client::ServiceClient;
+use crate::config::{self, Config};
 use crate::events::{Events, Observation};
 use crate::exit::{Exit, Failure};
 use crate::record::Recording;
+use crate::service_limits::BlackBoxSetting;
 use jiff::tz::TimeZone;
 use model::{LogEntry, Snapshot, Timestamp};
 use std::io;
@@ -34,31 +38,56 @@ pub struct StretchArgs {
 /// Which black box, on the command line.
 #[derive(Debug, Default, Clone, clap::Args)]
 pub struct BlackBoxArgs {
-    /// Read the black box in this folder [default: /var/lib/ttmon/black-box, else $XDG_STATE_HOME/ttmon/black-box]
+    /// Read the black box in this folder [default: the service's, else the configured one, else /var/lib/ttmon/black-box, else
+    /// $XDG_STATE_HOME/ttmon/black-box]
     #[arg(long, value_name = "DIR")]
     pub black_box: Option<PathBuf>,
 }
 
 impl BlackBoxArgs {
-    /// The folder that is named, or else the one that there is.
-    pub fn folder(&self) -> Option<PathBuf> {
-        self.black_box.clone().or_else(found)
+    /// Opens the folder that is named, or else the one that is found. None where there is none.
+    pub fn find(&self, machine: &MachineArgs) -> anyhow::Result<Option<(PathBuf, Recording)>> {
+        let ask = || ServiceClient::new(machine.service.as_deref())?.black_box();
+        let is_named = self.black_box.is_some();
+        let folder = self.black_box.clone().or_else(ask).or_else(found);
+        folder.map(|folder| open_folder(&folder, is_named).map(|recording| (folder, recording))).transpose()
     }
 
-    /// Opens it.
-    pub fn open(&self) -> anyhow::Result<Recording> {
-        let Some(folder) = self.folder() else {
-            let why = "there is no black box: the service keeps one with `ttmon serve --black-box DIR`; \
-                       or name a recording";
-            return Err(Failure::error(Exit::NoDevice, why));
-        };
-        Recording::open(&folder)
+    /// Opens it. An error where there is none.
+    pub fn open(&self, machine: &MachineArgs) -> anyhow::Result<Recording> {
+        let why = "there is no black box: the service keeps one with `ttmon serve --black-box DIR`; \
+                   or name a recording";
+        self.find(machine)?.map(|(_, recording)| recording).ok_or_else(|| Failure::error(Exit::NoDevice, why))
     }
 }
 
-/// The black box of this machine, or else that of the user.
+/// Opens a black box, in a folder that is named on the command line or that is known otherwise.
+fn open_folder(folder: &Path, is_named: bool) -> anyhow::Result<Recording> {
+    let path = folder.display();
+    let (exit, why) = match std::fs::read_dir(folder).map_err(|error| error.kind()) {
+        Err(io::ErrorKind::PermissionDenied) => (
+            Exit::Permission,
+            format!("you may not read the black box in {path}: use sudo, or let all users: sudo chmod -R a+rX {path}"),
+        ),
+        Err(io::ErrorKind::NotFound) if !is_named => (
+            Exit::Usage,
+            format!("the black box should be in {path}, which is not there: name its folder with --black-box DIR"),
+        ),
+        _ => return Recording::open(folder),
+    };
+    Err(Failure::error(exit, why))
+}
+
+/// The folder that the configuration names, or a default one: of the machine, or else of the user. Without a service that says where its
+/// folder is.
 fn found() -> Option<PathBuf> {
-    [Some(PathBuf::from(OF_MACHINE)), of_user()].into_iter().flatten().find(|folder| folder.is_dir())
+    let configured = [Some(config::OF_THE_MACHINE.into()), config::path(None).ok()].into_iter().flatten().filter_map(
+        |file: PathBuf| match Config::load(&file).service.black_box {
+            Some(BlackBoxSetting::Folder(folder)) => Some(folder),
+            _ => None,
+        },
+    );
+    configured.chain([OF_MACHINE.into()]).chain(of_user()).find(|folder| folder.is_dir())
 }
 
 /// A black box, and what there is in it.
@@ -66,19 +95,20 @@ fn found() -> Option<PathBuf> {
 pub struct BlackBoxFound {
     pub folder: PathBuf,
     pub bytes: u64,
-    /// How long ago its first snapshot was taken, and its last. Absent where nothing can be read.
-    pub ages: Option<(Duration, Duration)>,
+    /// How long ago its first snapshot was taken, and its last; or why it cannot be read.
+    pub ages: Result<(Duration, Duration), String>,
 }
 
 impl BlackBoxFound {
-    /// The one of this machine, or else that of the user.
-    pub fn here() -> Option<BlackBoxFound> {
-        let folder = found()?;
+    /// The black box in the folder that the service names, or else the one that is found.
+    pub fn here(of_service: Option<PathBuf>) -> Option<BlackBoxFound> {
+        let folder = of_service.or_else(found)?;
         let sizes = std::fs::read_dir(&folder).into_iter().flatten().filter_map(|entry| entry.ok()?.metadata().ok());
         let bytes = sizes.filter(std::fs::Metadata::is_file).map(|file| file.len()).sum();
         let age = |then: Timestamp| Duration::from_millis((now().0 - then.0).max(0) as u64);
-        let ages = Recording::open(&folder).ok().map(|recording| recording.span());
-        Some(BlackBoxFound { folder, bytes, ages: ages.map(|(first, last)| (age(first), age(last))) })
+        let ages =
+            open_folder(&folder, false).map(|recording| recording.span()).map(|(first, last)| (age(first), age(last)));
+        Some(BlackBoxFound { folder, bytes, ages: ages.map_err(|why| format!("{why:#}")) })
     }
 }
 
@@ -114,8 +144,8 @@ impl NamedStretch {
         })
     }
 
-    pub fn open(&self, black_box: &BlackBoxArgs) -> anyhow::Result<Stretch> {
-        let mut recording = self.path.as_deref().map_or_else(|| black_box.open(), Recording::open)?;
+    pub fn open(&self, black_box: &BlackBoxArgs, machine: &MachineArgs) -> anyhow::Result<Stretch> {
+        let mut recording = self.path.as_deref().map_or_else(|| black_box.open(machine), Recording::open)?;
         let (from, to) = self.range.unwrap_or_else(|| recording.span());
         Stretch::of(&mut recording, from, to).map(|_| Stretch { recording, from, to })
     }
@@ -123,10 +153,10 @@ impl NamedStretch {
 
 impl StretchArgs {
     /// The stretch around a moment, for people who want to see what happened then.
-    pub fn around(&self, path: Option<&Path>, at: &str) -> anyhow::Result<(Stretch, Timestamp)> {
+    pub fn around(&self, machine: &MachineArgs, path: Option<&Path>, at: &str) -> anyhow::Result<(Stretch, Timestamp)> {
         let moment = when::parse(at, now(), &TimeZone::system())
             .map_err(|what| Failure::error(Exit::Usage, format!("--at: {what}")))?;
-        let recording = path.map_or_else(|| self.black_box.open(), Recording::open)?;
+        let recording = path.map_or_else(|| self.black_box.open(machine), Recording::open)?;
         Ok((Stretch::around(recording, moment)?, moment))
     }
 
@@ -146,10 +176,10 @@ impl StretchArgs {
     }
 
     /// Opens what is named, or the black box. Without times, all of it.
-    pub fn open(&self, path: Option<&Path>) -> anyhow::Result<Stretch> {
+    pub fn open(&self, machine: &MachineArgs, path: Option<&Path>) -> anyhow::Result<Stretch> {
         // A mistake in a time is said first, whatever there is to open.
         let (begin, end) = self.ends().map_err(|what| Failure::error(Exit::Usage, what))?;
-        let mut recording = path.map_or_else(|| self.black_box.open(), Recording::open)?;
+        let mut recording = path.map_or_else(|| self.black_box.open(machine), Recording::open)?;
         let (first, last) = recording.span();
         let (from, to) = (begin.unwrap_or(first), end.unwrap_or(last));
         Stretch::of(&mut recording, from, to)?;
@@ -263,15 +293,17 @@ mod tests {
             recorder.push(&snapshot).unwrap();
         }
         recorder.finish().unwrap();
-        let mut stretch = StretchArgs::default().open(Some(&path)).unwrap();
+        let machine = MachineArgs::default();
+        let mut stretch = StretchArgs::default().open(&machine, Some(&path)).unwrap();
         assert_eq!((stretch.from, stretch.to, stretch.indices()), (Timestamp(1000), Timestamp(3000), 0..3));
         let happened = stretch.happened().unwrap();
         let is_hung = |entry: &LogEntry| matches!(entry, LogEntry::Event(event) if event.text.contains("ok → hung"));
         assert!(happened.iter().any(|entry| is_hung(entry) && entry.time() == Timestamp(3000)), "{happened:?}");
-        let wrong =
-            StretchArgs { from: Some("soon".into()), ..StretchArgs::default() }.open(Some(Path::new("/nowhere")));
+        let wrong = StretchArgs { from: Some("soon".into()), ..StretchArgs::default() }
+            .open(&machine, Some(Path::new("/nowhere")));
         assert!(wrong.unwrap_err().to_string().starts_with("--from: \"soon\" is not a time"));
-        let nothing = StretchArgs { from: Some("2020-01-01".into()), ..StretchArgs::default() }.open(Some(&path));
+        let nothing =
+            StretchArgs { from: Some("2020-01-01".into()), ..StretchArgs::default() }.open(&machine, Some(&path));
         assert!(nothing.unwrap_err().to_string().starts_with("nothing was recorded from 2020-01-01 "));
     }
 }

@@ -64,6 +64,7 @@ impl Stretch {
 
 #[cfg(test)]
 mod tests {
+    use crate::args::MachineArgs;
     use crate::past::StretchArgs;
     use crate::record::Recorder;
     use model::figure::device::kept_in_history;
@@ -81,7 +82,7 @@ mod tests {
             recorder.push(&snapshot).unwrap();
         }
         recorder.finish().unwrap();
-        let mut stretch = StretchArgs::default().open(Some(&path)).unwrap();
+        let mut stretch = StretchArgs::default().open(&MachineArgs::default(), Some(&path)).unwrap();
         let power = kept_in_history().find(|field| field.name() == model::figure::device::POWER.name).unwrap();
         let values = stretch.values(&[power], 10_000);
         assert_eq!((values.from, values.step_ms), (Timestamp(1000), 10_000));
