@@ -1,5 +1,6 @@
 //! Asks other machines over HTTP: services of ttmon, Prometheus, receivers of alerts. Blocks, so call it from a thread of its own.
 
+use crate::proxy::NamedProxy;
 use crate::tls;
 use anyhow::{Context, bail};
 use rustls::pki_types::CertificateDer;
@@ -49,6 +50,8 @@ impl Http {
         let config = ureq::Agent::config_builder()
             .timeout_global(Some(options.timeout))
             .http_status_as_error(false)
+            // Each request has its own, by its URL.
+            .proxy(None)
             // A token is for the named server, and for no server that it redirects to.
             .max_redirects(if token.is_some() { 0 } else { 3 })
             .user_agent(concat!("ttmon/", env!("CARGO_PKG_VERSION")))
@@ -79,47 +82,65 @@ impl Http {
     }
 
     pub fn get(&self, url: &str) -> anyhow::Result<Vec<u8>> {
-        body(self.authorized(self.agent.get(url)).call())
+        body(self.ask(url, self.agent.get(url), RequestBuilder::call)?)
     }
 
     /// The body of an answer, also of an error: a request in JSON gets its error in JSON. One that is no JSON is what [`get`](Http::get)
     /// makes of it.
     pub fn get_whatever(&self, url: &str) -> anyhow::Result<Vec<u8>> {
-        let answer = self.authorized(self.agent.get(url)).call()?;
+        let answer = self.ask(url, self.agent.get(url), RequestBuilder::call)?;
         let is_json =
             answer.headers().get("content-type").is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
-        if is_json { whole(answer) } else { body(Ok(answer)) }
+        if is_json { whole(answer) } else { body(answer) }
     }
 
     /// The body of an answer and its tag, unless it still has the given tag.
     pub fn get_new(&self, url: &str, tag: Option<&str>) -> anyhow::Result<Option<(Vec<u8>, Option<String>)>> {
-        let mut request = self.authorized(self.agent.get(url));
+        let mut request = self.agent.get(url);
         if let Some(tag) = tag {
             request = request.header("if-none-match", tag);
         }
-        let answer = request.call()?;
+        let answer = self.ask(url, request, RequestBuilder::call)?;
         if tag.is_some() && answer.status() == ureq::http::StatusCode::NOT_MODIFIED {
             return Ok(None);
         }
         let tag = answer.headers().get("etag").and_then(|tag| tag.to_str().ok()).map(str::to_owned);
-        body(Ok(answer)).map(|bytes| Some((bytes, tag)))
+        body(answer).map(|bytes| Some((bytes, tag)))
     }
 
     /// Sends JSON, and takes the body of the answer. A redirect is a failure: following it is a GET without the JSON.
     pub fn post_json(&self, url: &str, json: &[u8]) -> anyhow::Result<Vec<u8>> {
         let request = self.agent.post(url).config().max_redirects(0).build();
-        let answer = self.authorized(request).header("content-type", "application/json").send(json)?;
+        let request = request.header("content-type", "application/json");
+        let answer = self.ask(url, request, |request| request.send(json))?;
         if answer.status().is_redirection() {
             let to = answer.headers().get("location").and_then(|to| to.to_str().ok()).unwrap_or("no address");
             bail!("answered {}: a redirect to {to}, which is not followed: use that address", answer.status());
         }
-        body(Ok(answer))
+        body(answer)
     }
 
-    fn authorized<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
-        match &self.token {
+    /// Sends a request with the token, through the proxy for its URL. An error names the proxy.
+    fn ask<B>(
+        &self,
+        url: &str,
+        request: RequestBuilder<B>,
+        send: impl FnOnce(RequestBuilder<B>) -> Result<Response<Body>, ureq::Error>,
+    ) -> anyhow::Result<Response<Body>> {
+        let request = match &self.token {
             Some(token) => request.header("authorization", format!("Bearer {token}")),
             None => request,
+        };
+        let in_words = |error: ureq::Error| match tls::mistake(&error) {
+            Some(what) => anyhow::Error::msg(what),
+            None => error.into(),
+        };
+        match NamedProxy::of_environment(url)? {
+            None => send(request).map_err(in_words),
+            Some(named) => {
+                let request = request.config().proxy(Some(named.proxy.clone())).build();
+                send(request).map_err(in_words).context(named)
+            }
         }
     }
 }
@@ -132,8 +153,7 @@ fn whole(mut answer: Response<Body>) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn body(answer: Result<Response<Body>, ureq::Error>) -> anyhow::Result<Vec<u8>> {
-    let answer = answer?;
+fn body(answer: Response<Body>) -> anyhow::Result<Vec<u8>> {
     let status = answer.status();
     let bytes = whole(answer)?;
     if !status.is_success() {

@@ -25,6 +25,7 @@ pub mod log;
 mod notice;
 mod parse;
 mod promql;
+pub mod proxy;
 mod queue;
 mod receiver;
 mod rule;

@@ -11,8 +11,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{
-    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
-    StreamOwned,
+    AlertDescription, CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore,
+    SignatureScheme, StreamOwned,
 };
 use std::io::{Read, Write};
 use std::path::Path;
@@ -37,6 +37,42 @@ impl ClientIdentity {
         let chain = chain.ok().filter(|chain| !chain.is_empty()).with_context(|| wrong(cert, "certificate"))?;
         let key = PrivateKeyDer::from_pem_file(key).with_context(|| wrong(key, "private key"))?;
         Ok(ClientIdentity { chain, key })
+    }
+}
+
+/// A mistake about TLS, in words: with the certificate, or with the scheme of the URL.
+pub fn mistake(error: &ureq::Error) -> Option<&'static str> {
+    let error = match error {
+        ureq::Error::Rustls(error) => error,
+        ureq::Error::Io(error) => error.get_ref()?.downcast_ref()?,
+        ureq::Error::Protocol(error) if error.to_string().contains("http parse fail") => {
+            return Some("the answer is not HTTP: where there is TLS, the URL begins with https://");
+        }
+        _ => return None,
+    };
+    match error {
+        Error::InvalidCertificate(certificate) => match certificate {
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                Some("its certificate has expired: renew it there")
+            }
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                Some("its certificate is not valid yet: compare the clocks of both machines")
+            }
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                Some("its certificate is not valid for the name that was asked: ask by a name that is in it")
+            }
+            // That of an authority, shown as the server's own, has no kind.
+            CertificateError::UnknownIssuer | CertificateError::Other(_) => Some(
+                "its certificate is not from an authority that is trusted here: name the authority's certificate with --ca FILE \
+                 (a receiver of alerts: `ca`)",
+            ),
+            _ => None,
+        },
+        Error::AlertReceived(AlertDescription::CertificateRequired) => {
+            Some("it asks for a certificate of this client: --client-cert FILE and --client-key FILE")
+        }
+        Error::InvalidMessage(_) => Some("the answer is not TLS: where there is none, the URL begins with http://"),
+        _ => None,
     }
 }
 

@@ -28,9 +28,9 @@ pub const ENVIRONMENT: &[Entry] = &[
     entry("LC_ALL, LC_CTYPE, LANG", "Where they name no UTF-8 locale, tables and charts are drawn in ASCII.", &["smi", "top", "mem", "ops"]),
     entry("COLUMNS", "How wide a table is where the output is no terminal, such as a pipe or a file; 80 columns without it.", &["smi", "mem", "ops", "why"]),
     entry("TZ", "The time zone of the times that are printed.", &["smi", "mem", "why"]),
-    entry("XDG_CONFIG_HOME, HOME", "Where the user's configuration is: $XDG_CONFIG_HOME/ttmon/config.toml, or $HOME/.config/ttmon/config.toml.", &["top", "smi", "serve", "alerts", "config", "health", "doctor"]),
-    entry("XDG_RUNTIME_DIR", "Where the socket of a user's own service is.", &["smi", "top", "mem", "ops", "run", "serve", "record", "metrics", "alerts", "health", "doctor"]),
-    entry("XDG_STATE_HOME", "Where the black box of a user's own service is: $XDG_STATE_HOME/ttmon/black-box, or $HOME/.local/state/ttmon/black-box.", &["why"]),
+    entry("XDG_CONFIG_HOME, HOME", "Where the user's configuration is: $XDG_CONFIG_HOME/ttmon/config.toml, or $HOME/.config/ttmon/config.toml.", &["top", "smi", "serve", "alerts", "config", "health", "doctor", "record", "why", "export", "compare"]),
+    entry("XDG_RUNTIME_DIR", "Where the socket of a user's own service is.", &["smi", "top", "mem", "ops", "run", "serve", "record", "metrics", "alerts", "health", "doctor", "why", "export", "compare"]),
+    entry("XDG_STATE_HOME", "Where the black box of a user's own service is: $XDG_STATE_HOME/ttmon/black-box, or $HOME/.local/state/ttmon/black-box.", &["why", "top", "serve", "record", "export", "compare", "doctor"]),
     entry("TMPDIR", "Where simulated machines are kept while they run.", &[]),
     entry("TTMON_AGENT", "The agent inside a process: off disables it, on lets it count, reads also lets it read counters of open devices (the default of `ttmon run`).", &["run"]),
     entry("XDG_CACHE_HOME", "Where `ttmon run` unpacks its agent: $XDG_CACHE_HOME/ttmon, or $HOME/.cache/ttmon.", &["run"]),
@@ -43,6 +43,7 @@ pub const ENVIRONMENT: &[Entry] = &[
     entry("LD_PRELOAD", "`ttmon run` puts the agent before what is in it.", &["run"]),
     entry("NOTIFY_SOCKET, LISTEN_FDS, LISTEN_PID", "Set by systemd: where the service reports that it is ready, and the sockets that were opened for it.", &["serve"]),
     entry("JOURNAL_STREAM", "Set by systemd: log lines then have the journal's priorities.", &["serve"]),
+    entry("http_proxy, https_proxy, all_proxy, no_proxy", "The proxy for http:// URLs, for https:// URLs, for both, and hosts, domains and networks that are asked without one, as in curl. Also in capitals, except for HTTP_PROXY. This machine itself is never asked through a proxy.", &["smi", "top", "mem", "serve", "alerts"]),
     entry("SOURCE_DATE_EPOCH", "The date in the man pages, in seconds since 1970; without it they have none.", &["man"]),
 ];
 

@@ -2,7 +2,7 @@
 
 use crate::support::service::wait_for;
 use crate::support::terminal::Terminal;
-use crate::support::{TTMON, ttmon};
+use crate::support::{TTMON, run, ttmon};
 use serde_json::Value;
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
@@ -113,7 +113,29 @@ fn a_service_with_a_certificate_and_a_token_is_asked_with_both() {
     let run = ask(&["--token-file", &token]);
     assert!(run.code == Some(7) && run.err.contains("--ca FILE"), "{}", run.err);
     let plain = ttmon(&["smi", "-L", "--host", &served.address]);
-    assert_eq!(plain.code, Some(7), "{}", plain.out);
+    assert!(plain.code == Some(7) && plain.err.contains("begins with https://"), "{}", plain.err);
+    let served = Served::start("n150", &[]);
+    let run = ttmon(&["smi", "-L", "--host", &format!("https://{}", served.address)]);
+    assert!(run.code == Some(7) && run.err.contains("begins with http://"), "{}", run.err);
+}
+
+#[test]
+fn a_proxy_is_used_for_its_scheme_never_for_this_machine_and_is_named_where_it_fails() {
+    let served = Served::start("n150", &[]);
+    let ask = |host: &str, variable: &str| {
+        let mut command = Command::new(TTMON);
+        run(command
+            .args(["smi", "-L", "--host", host])
+            .env("no_proxy", "")
+            .env(variable, "http://me:secret@127.0.0.1:1"))
+    };
+    for variable in ["http_proxy", "https_proxy", "ALL_PROXY"] {
+        let run = ask(&served.address, variable);
+        assert_eq!((run.code, run.out.lines().count()), (Some(0), 1), "{variable}: {}", run.err);
+    }
+    let run = ask("http://192.0.2.1:9746", "http_proxy");
+    assert!(run.code == Some(7) && run.err.contains("the proxy 127.0.0.1:1 (http_proxy)"), "{}", run.err);
+    assert!(!run.err.contains("secret") && !run.err.contains("is not running"), "{}", run.err);
 }
 
 #[test]
@@ -180,9 +202,9 @@ fn a_self_signed_certificate_of_an_authority_is_trusted_when_it_is_the_one_in_th
     assert_eq!((run.code, run.out.lines().count()), (Some(0), 1), "{}", run.err);
     let (old, other) = (make("old.pem", "127.0.0.1", 2001), make("other.pem", "localhost", 4000));
     for (served, ca, why) in [
-        (&served, "other.pem", "CaUsedAsEndEntity"),
-        (&old, "old.pem", "xpired"),
-        (&other, "other.pem", "not valid for name"),
+        (&served, "other.pem", "its certificate is not from an authority that is trusted here"),
+        (&old, "old.pem", "its certificate has expired"),
+        (&other, "other.pem", "its certificate is not valid for the name that was asked"),
     ] {
         let run = ask(served, ca);
         assert!(run.code == Some(7) && run.err.contains(why), "{ca}: {}", run.err);

@@ -5,6 +5,7 @@ use super::{DetailRequest, HostDetail, remote_history};
 use crate::client::{BuffersReply, MemoryService};
 use crate::memory;
 use alerts::http::Http;
+use alerts::proxy::NamedProxy;
 use ledger::wire::Wanted;
 use model::{Event, ExitRecord, SCHEMA, Snapshot};
 use serde::Deserialize;
@@ -168,16 +169,14 @@ pub fn escaped(text: &str) -> String {
 
 pub fn reason(error: &anyhow::Error) -> String {
     let said = format!("{error:#}");
+    let proxy = error.downcast_ref::<NamedProxy>();
     match error.downcast_ref::<ureq::Error>() {
-        Some(ureq::Error::Timeout(_)) => format!("no answer within {} s", PATIENCE.as_secs()),
-        Some(ureq::Error::HostNotFound) => "host name not found".into(),
-        Some(ureq::Error::Io(error)) => match error.kind() {
+        Some(ureq::Error::Timeout(_)) if proxy.is_none() => format!("no answer within {} s", PATIENCE.as_secs()),
+        Some(ureq::Error::HostNotFound) if proxy.is_none() => "host name not found".into(),
+        Some(ureq::Error::Io(error)) if proxy.is_none() => match error.kind() {
             std::io::ErrorKind::ConnectionRefused => "connection refused: `ttmon serve` is not running there".into(),
-            // Certificates that are not trusted are reported as such, too.
-            _ if said.contains("certificate") => format!("{error}; trust its CA with --ca FILE"),
             _ => error.to_string(),
         },
-        Some(ureq::Error::Rustls(error)) => format!("{error}; trust its CA with --ca FILE"),
         _ if said.starts_with("answered 401") => {
             "requires a token, and got none or a wrong one: --token-file FILE".into()
         }
