@@ -231,6 +231,15 @@ fn a_table_has_a_row_per_sample_and_device_and_says_its_types() {
     let column = |name: &str| header.iter().position(|column| column.starts_with(name)).unwrap();
     let (time, power, dram) =
         (column("taken_at:timestamp"), column("power_watts:real"), column("dram_used_bytes:integer"));
+    // The queries of the page take each type from this line: none is left to be guessed.
+    let page = include_str!("../../../docs/export.md");
+    let kinds = ["timestamp", "text", "integer", "real", "boolean"];
+    for kind in kinds {
+        assert!(header.iter().any(|column| column.ends_with(&format!(":{kind}"))), "{kind}");
+        assert!(page.contains(&format!("COLUMNS('(.*):{kind}')")), "{kind}");
+    }
+    assert!(header.iter().all(|column| column.split_once(':').is_some_and(|(_, kind)| kinds.contains(&kind))));
+    assert!(header.contains(&"pci_address:text") && header.contains(&"serial:text"));
     let rows =
         recorded.snapshots.iter().flat_map(|snapshot| snapshot.devices.iter().map(move |device| (snapshot, device)));
     assert_eq!(lines.len() - 1, rows.clone().count());
