@@ -12,7 +12,7 @@ use watch::exit_status;
 use watch::machine::Machine;
 use watch::news::EXITS;
 use watch::past::StretchArgs;
-use watch::record::{LoggedRecorder, Recorder, Recording};
+use watch::record::{LoggedRecorder, Recorder, Recording, STANDARD_OUTPUT};
 use watch::selection::{keep_selected, selected};
 use watch::wait::{Interrupt, Woken};
 
@@ -35,7 +35,7 @@ const COPIES: [&str; 4] = ["dump", "from", "to", "black_box"];
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct RecordArgs {
-    /// Write the recording to FILE, which must be new or empty
+    /// Write the recording to FILE, which must be new or empty; - is standard output
     #[arg(short, long, value_name = "FILE", required_unless_present = "dump", conflicts_with = "dump")]
     pub output: Option<PathBuf>,
     /// Stop after this time, such as 90s, 10m or 1h30m (default: on Ctrl-C)
@@ -132,11 +132,14 @@ fn cut(machine: &MachineArgs, args: &RecordArgs, path: &Path) -> anyhow::Result<
 
 /// Says how much there is.
 fn report(path: &Path, samples: u64, length: Duration) -> anyhow::Result<Exit> {
-    let bytes = Bytes(std::fs::metadata(path)?.len());
-    let (length, path) = (duration::text(length), path.display());
+    let (length, is_file) = (duration::text(length), path != Path::new(STANDARD_OUTPUT));
+    let written = match is_file {
+        true => format!(", {}: {}", Bytes(std::fs::metadata(path)?.len()), path.display()),
+        false => String::new(),
+    };
     let samples = if samples == 1 { "1 sample".into() } else { format!("{samples} samples") };
     // Whoever closed standard error does not want to know.
-    let _ = writeln!(io::stderr(), "{samples} in {length}, {bytes}: {path}");
+    let _ = writeln!(io::stderr(), "{samples} in {length}{written}");
     Ok(Exit::Success)
 }
 

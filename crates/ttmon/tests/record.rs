@@ -51,6 +51,26 @@ impl Drop for Recorder {
     }
 }
 
+#[test]
+fn a_dash_is_standard_output_and_never_a_file() {
+    let (folder, path) = place();
+    let machine = machine();
+    let record = |out: Stdio| {
+        let mut command = Command::new(TTMON);
+        command.args(["record", "--every", "50ms", "--for", "200ms", "--root", machine.root(), "-o", "-"]);
+        command.current_dir(folder.path()).stdout(out).stderr(Stdio::piped()).output().unwrap()
+    };
+    let made = record(Stdio::piped());
+    assert!(made.status.success(), "{made:?}");
+    std::fs::write(&path, &made.stdout).unwrap();
+    let (snapshots, printed) = dump(&path);
+    assert!(snapshots.len() >= 2 && printed.err.is_empty(), "{}", printed.err);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    let full = record(std::fs::File::options().write(true).open("/dev/full").unwrap().into());
+    let error = String::from_utf8(full.stderr).unwrap();
+    assert!(full.status.code() == Some(1) && error.contains("No space left on device"), "{error}");
+}
+
 fn recorder(machine: &Machine, path: &Path, every: &str) -> Recorder {
     let child = Command::new(TTMON)
         .args(["record", "--every", every, "--root", machine.root(), "-o"])

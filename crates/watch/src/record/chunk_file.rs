@@ -5,7 +5,7 @@ use super::format::{ChunkKind, Header, LONGEST_FRAME, LONGEST_TEXT, MOST_CHUNKS,
 use model::{Host, SCHEMA, Timestamp};
 use serde::Serialize;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::CParameter;
 
@@ -116,6 +116,8 @@ impl Packer {
 /// A file that chunks are added to.
 pub struct ChunkFile {
     pub file: File,
+    /// Whether it can only be appended to: a pipe, or what else standard output is.
+    is_stream: bool,
     /// So far the file is whole.
     end: u64,
     chunks: Vec<Header>,
@@ -123,7 +125,16 @@ pub struct ChunkFile {
 
 impl ChunkFile {
     pub fn new(file: File) -> ChunkFile {
-        ChunkFile { file, end: 0, chunks: Vec::new() }
+        ChunkFile { file, is_stream: false, end: 0, chunks: Vec::new() }
+    }
+
+    pub fn stream(file: File) -> ChunkFile {
+        ChunkFile { is_stream: true, ..ChunkFile::new(file) }
+    }
+
+    /// Waits until all of it is on the disk, where it has one.
+    pub fn sync(&self) -> io::Result<()> {
+        if self.is_stream { Ok(()) } else { self.file.sync_all() }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -165,7 +176,9 @@ impl ChunkFile {
 
     /// Writes behind all that is there: everything, or nothing.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if let Err(error) = disk::write_at(&self.file, bytes, self.end) {
+        if self.is_stream {
+            self.file.write_all(bytes)?;
+        } else if let Err(error) = disk::write_at(&self.file, bytes, self.end) {
             // If this fails, too, readers leave out what is incomplete.
             let _ = self.file.set_len(self.end);
             return Err(error);

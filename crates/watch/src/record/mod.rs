@@ -48,4 +48,4 @@ pub(crate) mod writer;
 
 pub use logged::LoggedRecorder;
 pub use reader::{EXTENSION, Recording, cannot_be_read};
-pub use writer::Recorder;
+pub use writer::{Recorder, STANDARD_OUTPUT};

@@ -7,7 +7,8 @@ use model::{Host, LogEntry, Snapshot};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use signal_hook::consts::SIGXFSZ;
 use std::fs::File;
-use std::io;
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Arc, Once};
@@ -26,18 +27,24 @@ pub struct Recorder {
     is_finished: bool,
 }
 
+/// The path that means standard output.
+pub const STANDARD_OUTPUT: &str = "-";
 /// A chunk's text ends there, unless a single line is longer.
 const ENOUGH_TEXT: usize = 1 << 20;
 /// No snapshot waits longer to be written.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 impl Recorder {
-    /// Begins a recording. A file that holds anything is left alone.
+    /// Begins a recording. A file that holds anything is left alone; `-` is standard output.
     pub fn create(path: &Path) -> anyhow::Result<Recorder> {
-        let file = open(path)
-            .map_err(|error| Failure::of_io(&error, format!("cannot write to {}: {error}", path.display())))?;
+        let file = match path == Path::new(STANDARD_OUTPUT) {
+            true => standard_output().map(ChunkFile::stream),
+            false => open(path).map(ChunkFile::new),
+        };
+        let file =
+            file.map_err(|error| Failure::of_io(&error, format!("cannot write to {}: {error}", path.display())))?;
         Ok(Recorder {
-            file: ChunkFile::new(file),
+            file,
             packer: Packer::new()?,
             snapshots: PendingChunk::new(ChunkKind::Snapshots, ENOUGH_TEXT),
             log: PendingChunk::new(ChunkKind::Log, ENOUGH_TEXT),
@@ -102,7 +109,7 @@ impl Recorder {
         let chunk = self.write_chunks();
         // Where there was no room for the last chunk, there may be some for the index.
         let index = self.file.write_index();
-        chunk.and(index).and_then(|()| self.file.file.sync_all())
+        chunk.and(index).and_then(|()| self.file.sync())
     }
 
     /// Both are tried.
@@ -136,6 +143,15 @@ impl Drop for Recorder {
             let _ = self.close();
         }
     }
+}
+
+/// Standard output, unless somebody reads it on a screen.
+fn standard_output() -> io::Result<File> {
+    let stdout = io::stdout();
+    if stdout.is_terminal() {
+        return Err(io::Error::other("a recording is not text for a terminal: name a file, or pipe it on"));
+    }
+    Ok(File::from(stdout.as_fd().try_clone_to_owned()?))
 }
 
 /// A file of our own that is empty and that no other process records to.
