@@ -289,15 +289,33 @@ fn a_book_that_was_handed_over_is_in_the_receipt() {
 }
 
 #[test]
+fn a_gate_that_measures_nothing_is_not_passed() {
+    let machine = Machine::with(&[]);
+    let ended = |agent: &str, program: &str| {
+        let mut command = Command::new(TTMON);
+        command.args(["run", "--leaks", "--root", machine.root(), "--", program]);
+        run(command.env("TTMON_AGENT", agent).env_remove("TTMON_AGENT_LIB"))
+    };
+    for (agent, why) in [("on", "no process ran with the agent"), ("off", "memory was not followed")] {
+        let Run { code, err, .. } = ended(agent, "true");
+        assert_eq!(code, Some(5), "{err}");
+        let verdict = format!("\nleaks: no verdict, because {why}, so the exit code is 5\n");
+        assert!(err.ends_with(&verdict), "{err}");
+    }
+    let failed = ended("on", "false");
+    assert_eq!(failed.code, Some(1), "{}", failed.err);
+}
+
+#[test]
 fn a_failure_of_the_command_wins_and_a_process_that_runs_is_no_leak() {
     let (mut started, socket) = waiting(&["--leaks"]);
     let book = book();
     hand_over(&socket, BOOK, book.file());
     started.say("0");
     let Run { code, err, .. } = started.end();
-    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(code, Some(5), "{err}");
     assert!(err.contains("\n1 process still runs: its figures are as of now\n"), "{err}");
-    assert!(err.ends_with("\nleaks: no verdict, because no process has ended yet\n"), "{err}");
+    assert!(err.ends_with("\nleaks: no verdict, because no process has ended yet, so the exit code is 5\n"), "{err}");
 
     let (mut started, socket) = waiting(&["--leaks"]);
     hand_over(&socket, BOOK, book.file());
@@ -389,12 +407,13 @@ fn a_tt_metal_that_is_not_recognised_is_named() {
         let mut command = Command::new(TTMON);
         command.args(["run", "--leaks", "--root", machine.root(), "--json", "-", "--"]).arg(&program);
         let Run { code, out, err } = run(command.env_remove("TTMON_AGENT").env_remove("TTMON_AGENT_LIB"));
-        assert_eq!(code, Some(0), "{err}");
+        assert_eq!(code, Some(5), "{err}");
         assert!(err.contains("\nmemory: not counted where the agent does not recognise tt-metal"), "{err}");
         assert!(!err.contains("no process of it used tt-metal"), "{err}");
         let whole = err.replace("\n  ", " ");
         assert!(whole.contains(&format!(": libtt_metal.so {lacks}; nothing is counted ({}", metal.display())), "{err}");
-        assert!(err.ends_with("\nleaks: no verdict, because the agent's data is incomplete\n"), "{err}");
+        let verdict = "leaks: no verdict, because the agent's data is incomplete, so the exit code is 5";
+        assert!(whole.ends_with(&format!("\n{verdict}\n")), "{err}");
         let receipt: Value = serde_json::from_str(&out).unwrap();
         assert_eq!(receipt["processes"][0]["exact"], false);
     }

@@ -236,7 +236,7 @@ fn nothing_is_made_up() {
             exit code 0 after 3 ms
             memory: no process of it used tt-metal with the agent in it
             energy: there is no Tenstorrent device here
-            leaks: no verdict, because no process ran with the agent
+            leaks: no verdict, because no process ran with the agent, so the exit code is 5
         "#]],
     );
     nothing.is_followed = false;

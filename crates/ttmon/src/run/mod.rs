@@ -45,13 +45,13 @@ utilization. TTMON_AGENT=on leaves that out.
 
 With --timeline, the agent also writes down each program that tt-metal's profiler reports, with the queue and the time of its launch.
 
-Exit codes: that of CMD, 128+N when signal N killed it, 127 when it was not found, 126 when it may not be executed; 3 leaks \
-(--leaks); 2 invalid arguments, or no agent.";
+Exit codes: that of CMD, 128+N when signal N killed it, 127 when it was not found, 126 when it may not be executed; 3 leaks, \
+5 no verdict (--leaks); 2 invalid arguments, or no agent.";
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct RunArgs {
     /// Exit with 3 when CMD succeeds, but one of its processes leaves something allocated at its clean end, or when it
-    /// closes a device
+    /// closes a device; and with 5 when that cannot be said, as where no process ran with the agent
     #[arg(long)]
     pub leaks: bool,
     /// Also write the receipt as JSON to FILE; - is standard output
@@ -87,6 +87,8 @@ pub fn run(machine: &MachineArgs, args: &RunArgs) -> u8 {
 
 /// What leaks are worth.
 const LEAKS: u8 = 3;
+/// What it is worth that nothing can be said of leaks: a gate that has stopped measuring is not passed.
+pub const NO_VERDICT: u8 = 5;
 
 fn follow(machine: &MachineArgs, args: &RunArgs) -> anyhow::Result<u8> {
     let target = args.json.as_deref().map(json::Target::open).transpose()?;
@@ -170,6 +172,7 @@ fn tell(account: &RunAccount, args: &RunArgs, before: Option<&Totals>, target: O
     match account.end.code() {
         0 if args.leaks && account.verdict() == Verdict::Leaks => LEAKS,
         0 if failed => 1,
+        0 if args.leaks && account.verdict() != Verdict::Clean => NO_VERDICT,
         code => code,
     }
 }

@@ -28,6 +28,9 @@ pub fn text(account: &RunAccount, leaks: bool) -> String {
         lines.say(&match account.verdict() {
             Verdict::Clean => "leaks: none".into(),
             Verdict::Leaks => "leaks: found, so the exit code is 3".into(),
+            Verdict::None(why) if account.end.code() == 0 => {
+                format!("leaks: no verdict, because {why}, so the exit code is {}", super::NO_VERDICT)
+            }
             Verdict::None(why) => format!("leaks: no verdict, because {why}"),
         });
     }
