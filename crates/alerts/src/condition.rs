@@ -11,9 +11,11 @@ use std::time::Duration;
 /// it. Without `until` it ends when `when` no longer holds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
+    /// The expression that must hold.
     pub when: Expr,
     /// For how long, before the rule fires.
     pub hold: Duration,
+    /// The expression that ends it.
     pub until: Option<Expr>,
 }
 
@@ -85,6 +87,7 @@ impl Condition {
         figures.flat_map(|figure| std::iter::once(figure).chain(figure.limit())).collect()
     }
 
+    /// The kind of subject that its figures belong to.
     pub fn scope(&self) -> Scope {
         let scopes = || self.compares().into_iter().map(|compare| compare.figure.scope());
         let (first, last) = (scopes().min(), scopes().max());

@@ -148,6 +148,7 @@ pub fn wall() -> Timestamp {
     Timestamp(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as i64))
 }
 
+/// Name of this machine.
 pub fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

@@ -49,10 +49,12 @@ const MOST: usize = 20_000;
 const SHOWN: Duration = Duration::from_secs(900);
 
 impl Engine {
+    /// An engine that has seen nothing yet.
     pub fn new(rules: Vec<Rule>) -> Engine {
         Engine { rules: rules.into_iter().map(FollowedRule::new).collect(), ..Engine::default() }
     }
 
+    /// All rules.
     pub fn rules(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter().map(|followed| &followed.rule)
     }
@@ -112,6 +114,7 @@ impl Engine {
         all.into_iter().map(|(_, alert)| alert).collect()
     }
 
+    /// All alerts that fire.
     pub fn firing(&self) -> Vec<Alert> {
         let mut all = self.alerts(Duration::MAX);
         all.retain(|alert| alert.state == AlertState::Firing);

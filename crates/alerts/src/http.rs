@@ -14,6 +14,7 @@ use ureq::tls::{Certificate, TlsConfig};
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::{Body, RequestBuilder};
 
+/// Settings of an HTTP client.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
     /// For the whole exchange, from the look-up of the name to the last byte.
@@ -81,6 +82,7 @@ impl Http {
         Ok(Http { agent, token })
     }
 
+    /// The body of an answer; an error unless its status is a success.
     pub fn get(&self, url: &str) -> anyhow::Result<Vec<u8>> {
         body(self.ask(url, self.agent.get(url), RequestBuilder::call)?)
     }

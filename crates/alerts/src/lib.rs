@@ -12,7 +12,6 @@
 //! - `engine`: all rules for all subjects; `notice`: what is said of a change,
 //! - `promql`: the export.
 
-// Only the program uses this crate: what its own names say needs no comment.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod condition;

@@ -12,8 +12,11 @@ use std::time::Instant;
 /// Severity of a line, as syslog numbers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub enum LogLevel {
+    /// Something failed.
     Error = 3,
+    /// Something needs attention.
     Warning = 4,
+    /// Normal operation.
     Info = 6,
 }
 

@@ -9,6 +9,7 @@ use serde::Serialize;
 /// An alert that has begun to fire, or is resolved: as webhooks and commands receive it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Notice {
+    /// The alert.
     #[serde(flatten)]
     pub alert: Alert,
     /// Identifies the rule and the subject; the same in every notice about both.
@@ -16,13 +17,18 @@ pub struct Notice {
     /// What Alertmanager calls the rule.
     #[serde(skip)]
     pub alertname: String,
+    /// Name of the rule.
     pub rule: String,
     /// What it means, and what to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
+    /// PCI address of the device.
     pub pci_address: Option<String>,
+    /// Name of the process.
     pub process_name: Option<String>,
+    /// Time at which it began to fire.
     pub started_at: Timestamp,
+    /// Time at which it was resolved; absent while it fires.
     pub ended_at: Option<Timestamp>,
 }
 

@@ -34,6 +34,7 @@ groups:
   rules:
 ";
 
+/// Names of all metrics that a rule can use.
 pub fn metric_names() -> BTreeSet<String> {
     let all = RuleFigure::all().flat_map(|figure| [Some(figure), figure.limit()]).flatten();
     all.filter_map(|figure| Some(MetricSeries::of(figure).ok()?.name)).collect()

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+/// Delivers notices to one receiver.
 pub struct Notifier {
     receiver: Receiver,
     host: String,
@@ -31,6 +32,7 @@ const FORGOTTEN_MS: i64 = 4 * super::queue::REPEAT.as_millis() as i64;
 const LONGEST_COMPLAINT: usize = 200;
 
 impl Notifier {
+    /// Prepares delivery; `host` is the machine that notices name.
     pub fn new(receiver: &Receiver, host: &str) -> Notifier {
         Notifier { receiver: receiver.clone(), host: host.to_owned(), http: None, running: Arc::default() }
     }

@@ -11,16 +11,21 @@ pub const IDLE_HOLDER: &str = "idle-holder";
 pub const POWER_LIMIT: &str = "power-limit";
 /// Those about the temperature, the DRAM and the link of a device.
 pub const HOT_DEVICE: &str = "hot";
+/// The rule about the DRAM.
 pub const MEMORY_FULL: &str = "memory-full";
+/// The rule about the link.
 pub const DEGRADED_LINK: &str = "degraded-link";
 /// Those about the state of a device.
 pub const STATE_RULES: [&str; 3] = ["lost", "heartbeat-stopped", "silent"];
 
+/// One alert rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
     /// Its name, which no other rule has.
     pub name: String,
+    /// Condition under which it fires.
     pub condition: Condition,
+    /// Severity of its alerts.
     pub severity: Severity,
     /// Only for these devices; for all when there are none.
     pub devices: Vec<Selector>,
@@ -48,6 +53,7 @@ impl Rule {
         self.text.as_deref().unwrap_or(&self.name)
     }
 
+    /// The kind of subject that it is evaluated for.
     pub fn scope(&self) -> Scope {
         self.condition.scope()
     }

@@ -9,14 +9,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 use toml_edit::{Document, Item, Table, TableLike};
 
+/// Rules and receivers of a configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlertSettings {
+    /// Built-in rules and those of the file.
     pub rules: Vec<Rule>,
+    /// Receivers of notices.
     pub receivers: Vec<Receiver>,
 }
 
+/// One receiver of notices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Receiver {
+    /// Channel of delivery.
     pub way: Channel,
     /// Only of what matters as much.
     pub at_least: Severity,
@@ -24,14 +29,32 @@ pub struct Receiver {
     pub timeout: Duration,
 }
 
+/// Channels of delivery.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Channel {
     /// JSON is sent to a URL.
-    Webhook { url: String, token_file: Option<PathBuf>, ca: Option<PathBuf> },
+    Webhook {
+        /// Address that is posted to.
+        url: String,
+        /// File with the token.
+        token_file: Option<PathBuf>,
+        /// File with the certificates to trust, instead of the system's.
+        ca: Option<PathBuf>,
+    },
     /// Alerts are sent to an Alertmanager.
-    Alertmanager { url: String, token_file: Option<PathBuf>, ca: Option<PathBuf> },
+    Alertmanager {
+        /// Address that is posted to.
+        url: String,
+        /// File with the token.
+        token_file: Option<PathBuf>,
+        /// File with the certificates to trust, instead of the system's.
+        ca: Option<PathBuf>,
+    },
     /// A program is run, with JSON on its standard input.
-    Command { run: Vec<String> },
+    Command {
+        /// Program and arguments.
+        run: Vec<String>,
+    },
     /// `notify-send`.
     Desktop,
 }
@@ -59,6 +82,7 @@ impl AlertSettings {
 }
 
 impl Receiver {
+    /// Name for people and logs, without secrets.
     pub fn name(&self) -> String {
         match &self.way {
             Channel::Webhook { url, .. } => format!("webhook {}", without_secrets(url)),
@@ -77,6 +101,7 @@ fn without_secrets(url: &str) -> String {
     if host.len() == rest.len() { format!("{scheme}://{host}") } else { format!("{scheme}://{host}/…") }
 }
 
+/// Tables of the configuration file that are read here.
 pub const TABLES: [&str; 2] = ["alert", "alerts"];
 
 const RULE_KEYS: [&str; 8] = ["name", "when", "severity", "device", "process", "text", "advice", "off"];

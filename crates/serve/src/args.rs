@@ -7,6 +7,7 @@ use watch::args::DeviceArgs;
 use watch::exit::{Exit, Failure};
 use web::metrics::UnknownFamily;
 
+/// The end of the help text.
 pub const AFTER_HELP: &str = "\
 Programs that speak the protocol of tt-metal's allocation_server_poc work unchanged: they connect to --poc-socket. A program with \
 ttmon's agent hands its book over by itself, early or late. As root the service sees the processes of all users, else your own.
@@ -106,6 +107,7 @@ pub struct MetricOptions {
 }
 
 impl Args {
+    /// The level and the form of the log.
     pub fn log_options(&self) -> LogOptions {
         let level = LogLevel::WORDS.iter().find(|(word, _)| *word == self.log_level);
         LogOptions { level: level.map_or(LogLevel::Info, |(_, level)| *level), is_json: self.log_format == "json" }
@@ -113,6 +115,7 @@ impl Args {
 }
 
 impl MetricOptions {
+    /// The choice of metrics; an error for a name that no metric has.
     pub fn wanted(&self) -> anyhow::Result<web::metrics::MetricsOptions> {
         let options = web::metrics::MetricsOptions {
             families: self.families.clone(),

@@ -3,7 +3,6 @@
 //! One thread sees to all sockets and processes; another takes samples. `service_state.rs` has what is known, `poc.rs` and `native.rs`
 //! what is said on the two sockets.
 
-// Only the program uses this crate: what its own names say needs no comment.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod alerts;

@@ -6,11 +6,14 @@ use model::{Activity, Held, Operation, UtilizationSource};
 /// A utilization: its percent, and whether that is a lower bound.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Utilization {
+    /// Share of time with a program running, in percent.
     pub percent: f64,
+    /// True if the chip or process may have been busier.
     pub is_lower_bound: bool,
 }
 
 impl Utilization {
+    /// The utilization of an activity; `None` where it was not measured.
     pub fn of(activity: &Activity) -> Option<Utilization> {
         let percent = activity.utilization_percent?;
         Some(Utilization { percent, is_lower_bound: activity.utilization_lower_bound == Some(true) })

@@ -5,12 +5,14 @@ use crate::figures::part_tone;
 use crate::style::{Line, Style, Tone};
 use model::{Bytes, Memory, Unverified};
 
+/// The parts of a bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
     /// Buffers of the area's own kind, or all that is used.
     Buffers,
     /// Traces in DRAM, circular buffers in L1.
     Second,
+    /// L1_SMALL in L1.
     Third,
     /// Used, but less than half a cell.
     Little,
@@ -22,6 +24,7 @@ pub enum Fill {
     Free,
     /// Free, but in smaller pieces.
     Pieces,
+    /// The reservation of each core for kernel code.
     KernelRing,
     /// What no allocator hands out.
     Reserved,
@@ -32,6 +35,7 @@ pub enum Fill {
 }
 
 impl Fill {
+    /// The part that a memory kind is drawn as.
     pub fn of_kind(kind: &str) -> Fill {
         match kind {
             "trace" | "cb" => Fill::Second,
@@ -40,6 +44,7 @@ impl Fill {
         }
     }
 
+    /// The character of this part.
     pub fn glyph(self, style: &Style) -> char {
         let glyphs = style.glyphs();
         let [unicode, ascii] = match self {
@@ -76,7 +81,9 @@ impl Fill {
 /// The sizes that a bar is drawn from: of the whole chip, or of one bank where only that is known.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Sizes {
+    /// Size of the whole, in bytes.
     pub total: u64,
+    /// Bytes in use, part by part.
     pub used: Vec<(Fill, u64)>,
     /// Not part of what is used, and drawn behind it.
     pub stale: u64,
@@ -84,11 +91,13 @@ pub struct Sizes {
     pub unverified: u64,
     /// Free, but not for a single buffer.
     pub pieces: u64,
+    /// The reservation for kernel code.
     pub ring: u64,
     /// What no allocator hands out.
     pub reserved: u64,
     /// The most that is known to have been used at one time.
     pub peak: Option<u64>,
+    /// True if all sizes are of one bank.
     pub is_of_bank: bool,
 }
 
@@ -126,10 +135,12 @@ impl Sizes {
         Some(Sizes { unverified: unverified.map_or(0, |bytes| bytes.0), ..sizes })
     }
 
+    /// The sum of all parts in use.
     pub fn all_used(&self) -> u64 {
         self.used.iter().fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes))
     }
 
+    /// The share in use, from 0 to 1.
     pub fn part(&self) -> f64 {
         self.all_used() as f64 / self.total as f64
     }

@@ -2,6 +2,7 @@
 
 use model::*;
 
+/// A machine with all kinds of devices and processes.
 pub fn machine() -> Snapshot {
     let host = Host {
         name: Some("lab-7".into()),
@@ -317,6 +318,7 @@ fn exact() -> Exact {
 pub struct Chance(u64);
 
 impl Chance {
+    /// The same sequence for the same seed.
     pub fn new(seed: u64) -> Chance {
         Chance(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }

@@ -5,6 +5,7 @@ use crate::text::clean;
 use model::figure::{Figure, Judge};
 use model::{Bytes, Device, DeviceId, Judgement, State};
 
+/// The number or address by which users name a device.
 pub fn name(device: &Device, glyphs: &Glyphs) -> String {
     match &device.id {
         DeviceId::NoDriver(_) => glyphs.absent.to_owned(),
@@ -18,6 +19,7 @@ pub fn board(device: &Device, glyphs: &Glyphs) -> String {
     clean(device.board.as_deref().or(arch).unwrap_or(glyphs.absent)).into_owned()
 }
 
+/// The PCI address, or the sign for an absent value.
 pub fn address(device: &Device, glyphs: &Glyphs) -> String {
     clean(device.pci_address.as_ref().map_or(glyphs.absent, |address| &address.0)).into_owned()
 }

@@ -4,12 +4,16 @@ use crate::bar::{self, Sizes};
 use crate::style::{Line, Style, Tone};
 use crate::text::{Align, clean, fit, width};
 
+/// Text that is built line by line.
 pub struct Page {
+    /// Width, characters and colours.
     pub style: Style,
+    /// The lines so far.
     pub text: String,
 }
 
 impl Page {
+    /// An empty page.
     pub fn new(style: Style) -> Page {
         Page { style, text: String::new() }
     }
@@ -73,11 +77,15 @@ impl Page {
     }
 }
 
+/// A column of a table.
 pub struct Column {
+    /// Text of the head.
     pub head: &'static str,
+    /// Alignment of the cells.
     pub align: Align,
     /// It is never narrower than this.
     pub least: usize,
+    /// True if it takes a share of the room that is left.
     pub stretches: bool,
     /// Where there is not room for all, the highest goes first; zero stays.
     pub rank: u8,
@@ -86,14 +94,17 @@ pub struct Column {
 }
 
 impl Column {
+    /// A column with its text on the left.
     pub fn left(head: &'static str, least: usize) -> Column {
         Column { head, align: Align::Left, least, stretches: false, rank: 0, head_alone: None }
     }
 
+    /// A column with its text on the right.
     pub fn right(head: &'static str, least: usize) -> Column {
         Column { head, align: Align::Right, least, stretches: false, rank: 0, head_alone: None }
     }
 
+    /// The same column, which takes a share of the room that is left.
     pub fn stretching(self) -> Column {
         Column { stretches: true, ..self }
     }
@@ -109,14 +120,17 @@ impl Column {
     }
 }
 
+/// The content of one cell of a table.
 #[derive(Clone)]
 pub enum Cell {
+    /// A text and its tone.
     Text(String, Tone),
     /// A bar; what is used has this tone.
     Bar(Option<Sizes>, Tone),
 }
 
 impl Cell {
+    /// A text in the plain tone.
     pub fn plain(text: impl Into<String>) -> Cell {
         Cell::Text(text.into(), Tone::Plain)
     }

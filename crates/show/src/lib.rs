@@ -3,7 +3,6 @@
 //! [`text`] and [`style`] come first; [`grid`] draws tables with them, [`figures`] has what stands in their cells, and [`memory`] has
 //! the memory of chips as data and as text.
 
-// Internal: names say what most items are; comments say why.
 #![cfg_attr(any(test, feature = "examples"), allow(clippy::unwrap_used))]
 
 pub mod activity;

@@ -7,19 +7,23 @@ use model::{Bytes, Device, DeviceId, State};
 /// Sums over the chips that answer. What no chip reports is absent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MachineTotals<'a> {
+    /// Number of chips.
     pub chips: usize,
     /// Those that answer, the second chips of boards included.
     pub ok: usize,
     /// The others by their state, as a word, and which they are.
     pub troubled: Vec<(&'static str, Tone, Vec<&'a DeviceId>)>,
+    /// Power in watts.
     pub power: Option<SumOfLimit>,
     /// In °C, and whose it is.
     pub hottest: Option<(f64, &'a DeviceId)>,
     /// In bytes.
     pub dram: Option<SumOfLimit>,
+    /// L1 in bytes.
     pub l1: Option<SumOfLimit>,
     /// Still attributed to exited processes.
     pub stale_dram: Bytes,
+    /// The same of L1.
     pub stale_l1: Bytes,
     /// The mean in percent, and of how many chips it is known.
     pub utilization: Option<(f64, usize)>,
@@ -28,7 +32,9 @@ pub struct MachineTotals<'a> {
 /// A sum, and the sum of the limits where all of its chips have one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SumOfLimit {
+    /// The sum over the chips that have the figure.
     pub sum: f64,
+    /// The sum of their limits.
     pub limit: Option<f64>,
     /// Whether the sum lacks something.
     pub is_lower_bound: bool,
@@ -44,6 +50,7 @@ fn is_old(device: &Device) -> bool {
 }
 
 impl MachineTotals<'_> {
+    /// The totals of these devices.
     pub fn of(devices: &[Device]) -> MachineTotals<'_> {
         let mut troubled: Vec<(&'static str, Tone, Vec<&DeviceId>)> = Vec::new();
         for device in devices.iter().filter(|device| is_troubled(device)) {

@@ -7,26 +7,38 @@ use model::{Device, Judgement, State};
 /// The characters and colours that the output may use.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
+    /// Columns of the terminal.
     pub columns: usize,
     /// How many lines can be seen at once, where that matters.
     pub rows: Option<usize>,
+    /// True for colours.
     pub color: bool,
+    /// True for characters beyond ASCII.
     pub unicode: bool,
 }
 
 /// What a text is, rather than how it looks. The one palette of `smi`, `mem` and `top`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
+    /// Ordinary text.
     Plain,
     /// Of little importance, or out of date.
     Faint,
+    /// Text that stands out.
     Strong,
+    /// A heading.
     Title,
+    /// A frame.
     Border,
+    /// A value in its normal range.
     Good,
+    /// A value that needs attention.
     Warning,
+    /// A value that needs action.
     Critical,
+    /// The selected row.
     Selected,
+    /// A tagged row.
     Tagged,
     /// Keys in the last line, and whatever can be pressed.
     Key,
@@ -34,7 +46,9 @@ pub enum Tone {
     Buffers,
     /// The second part of a bar: traces or circular buffers.
     Second,
+    /// The third part of a bar: L1_SMALL.
     Third,
+    /// The part of a bar that is free.
     Free,
     /// The part of a bar that no allocator hands out.
     Reserved,
@@ -82,29 +96,47 @@ impl Tone {
 /// A line as texts in their tones.
 pub type Line = Vec<(String, Tone)>;
 
+/// The characters of frames, bars and signs.
 pub struct Glyphs {
+    /// A horizontal line.
     pub horizontal: char,
+    /// A horizontal line below heads.
     pub double: char,
+    /// A vertical line.
     pub vertical: char,
+    /// Left corner, crossing and right corner of the top.
     pub top: [char; 3],
+    /// The same of a line between rows.
     pub middle: [char; 3],
+    /// The same of a line below heads.
     pub joint: [char; 3],
+    /// The same of the bottom.
     pub bottom: [char; 3],
+    /// A full cell of a bar.
     pub full: char,
     /// Something, but less than half a cell.
     pub sliver: char,
+    /// An empty cell of a bar.
     pub empty: char,
+    /// A gap in a chart.
     pub unknown: char,
+    /// An absent value.
     pub absent: &'static str,
+    /// The end of a text that was cut.
     pub cut: char,
     /// In front of what is selected.
     pub selected: &'static str,
+    /// The unit of a temperature.
     pub degree: &'static str,
+    /// A lower bound.
     pub at_least: &'static str,
+    /// Data to the device.
     pub to_device: &'static str,
+    /// Data from the device.
     pub to_host: &'static str,
     /// On a time line: a warning, and something worse.
     pub event: char,
+    /// The second of the two.
     pub incident: char,
 }
 
@@ -156,12 +188,14 @@ const ASCII: Glyphs = Glyphs {
 };
 
 impl Glyphs {
+    /// The characters beyond ASCII, or those of ASCII.
     pub fn of(unicode: bool) -> &'static Glyphs {
         if unicode { &UNICODE } else { &ASCII }
     }
 }
 
 impl Style {
+    /// The characters of this style.
     pub fn glyphs(&self) -> &'static Glyphs {
         Glyphs::of(self.unicode)
     }
@@ -189,11 +223,13 @@ impl Style {
         format!("{}\x1b[{code}m{body}\x1b[0m{}", &text[..start], &text[start + body.len()..])
     }
 
+    /// A text cut and filled up to a column, in its tone.
     pub fn cell(&self, text: &str, columns: usize, align: Align, tone: Tone) -> String {
         let text = fit(text, columns, align, self.glyphs().cut);
         if self.color { self.paint(&text, tone) } else { text }
     }
 
+    /// A line as it is written to the terminal.
     pub fn painted(&self, line: &Line) -> String {
         line.iter().map(|(text, tone)| self.paint(text, *tone)).collect()
     }

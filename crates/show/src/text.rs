@@ -37,6 +37,7 @@ pub fn in_short(ids: &[&DeviceId]) -> String {
     parts.join(",")
 }
 
+/// Columns that a text takes on a terminal.
 pub fn width(text: &str) -> usize {
     if is_plain(text) { text.len() } else { text.width() }
 }
@@ -65,7 +66,9 @@ pub fn cut(text: &str, columns: usize, mark: char) -> Cow<'_, str> {
 /// Which side the blanks go to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
+    /// Text on the left.
     Left,
+    /// Text on the right.
     Right,
 }
 

@@ -2,7 +2,6 @@
 //!
 //! One thread draws and listens to keys; another takes samples. What is drawn is a pure function of `TopState`.
 
-// Internal: names say what most items are; comments say why.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 #[cfg(test)]
@@ -66,6 +65,7 @@ pub fn key_help() -> String {
     keys::BINDINGS.iter().map(|binding| format!("{:>14}  {}\n", binding.shown, binding.help)).collect()
 }
 
+/// Runs the monitor until the user quits.
 pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
     let places = args.topology.as_deref().map(places).transpose()?.unwrap_or_default();
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {

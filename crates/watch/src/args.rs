@@ -10,6 +10,7 @@ pub const DEADLINE_MS: u64 = 500;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Which machine")]
 pub struct MachineArgs {
+    /// Simulated machine to look at.
     #[arg(long, global = true, help = sim_help(), value_name = "SPEC", num_args = 0..=1, require_equals = true, default_missing_value = "p150x4,agent", conflicts_with = "root")]
     pub sim: Option<String>,
     /// Read DIR/sys, DIR/proc/driver, DIR/proc/PID/fdinfo and DIR/dev instead of the real ones
@@ -65,6 +66,7 @@ pub struct DeepArgs {
 }
 
 /// Which devices a deep read may open.
+#[expect(missing_docs, reason = "a doc comment would become help")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DeepWhen {
     // Those that a process has open.
@@ -74,10 +76,12 @@ pub enum DeepWhen {
 }
 
 impl MachineArgs {
+    /// True if other machines are named.
     pub fn is_remote(&self) -> bool {
         !self.host.is_empty() || !self.ssh.is_empty() || self.prometheus.is_some()
     }
 
+    /// True if several other machines are named.
     pub fn is_fleet(&self) -> bool {
         self.host.len() + self.ssh.len() > 1 || self.prometheus.is_some()
     }

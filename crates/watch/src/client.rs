@@ -14,12 +14,14 @@ use std::time::{Duration, Instant};
 
 /// A service that knows buffers and exited processes: that of this machine, or of another one.
 pub trait MemoryService {
+    /// A part of the live buffers.
     fn buffers(&mut self, wanted: Wanted) -> Option<BuffersReply>;
 
     /// The latest exits, the last first.
     fn exits(&mut self, limit: usize) -> Option<Vec<ExitRecord>>;
 }
 
+/// A connection to the service of this machine, opened when it is needed.
 pub struct ServiceClient {
     places: Vec<PathBuf>,
     /// A missing service is a fault only where one was named.
@@ -44,6 +46,7 @@ pub struct BuffersReply {
     /// Those that the agents of their processes had no room for.
     #[serde(default)]
     pub unlisted: u64,
+    /// Books that could not be read.
     #[serde(default)]
     pub faults: Vec<String>,
 }
@@ -101,6 +104,7 @@ impl ServiceClient {
         self.expect(if let ServiceReply::Events(events) = reply { Some(events) } else { None })?
     }
 
+    /// Rules and alerts of the service.
     pub fn alerts(&mut self) -> Option<RulesReply> {
         let reply = self.ask(&Request::Alerts {})?;
         self.expect(if let ServiceReply::Alerts(listed) = reply { Some(listed) } else { None })

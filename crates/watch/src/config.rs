@@ -47,6 +47,7 @@ pub fn place(named: Option<&Path>, for_service: bool) -> anyhow::Result<PathBuf>
     }
 }
 
+/// A problem as one line: file, line and sentence.
 pub fn said(path: &Path, problem: &Problem) -> String {
     match problem.line {
         0 => format!("{} {}", path.display(), problem.what),
@@ -59,9 +60,11 @@ pub fn said(path: &Path, problem: &Problem) -> String {
 pub struct Config {
     /// What is in `[top]`, each with its line. `ttmon top` reads its settings out of it.
     pub top: Vec<(String, Item, usize)>,
+    /// Settings of the service.
     pub service: ServiceLimits,
     /// The other machines that the service watches.
     pub fleet: FleetSettings,
+    /// Alert rules and receivers.
     pub alerts: AlertSettings,
     /// What is wrong, by line. Each mistake costs nothing but itself.
     pub problems: Vec<Problem>,

@@ -33,7 +33,9 @@ pub struct Events {
 /// What events are found in: a snapshot, and the processes that exited.
 #[derive(Debug, Clone, Copy)]
 pub struct Observation<'a> {
+    /// The snapshot.
     pub snapshot: &'a Snapshot,
+    /// Processes that exited in the last minutes.
     pub exits: &'a [ExitRecord],
 }
 

@@ -3,8 +3,10 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
+/// Exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
+    /// All went well.
     Success = 0,
     /// What has no code of its own; a machine that is not healthy.
     Failure = 1,
@@ -14,7 +16,9 @@ pub enum Exit {
     Permission = 4,
     /// No such device, or no device at all.
     NoDevice = 6,
+    /// A remote machine does not answer.
     Unreachable = 7,
+    /// The driver is not loaded.
     NoDriver = 9,
     /// A device is hung or lost.
     DeviceLost = 15,
@@ -49,6 +53,7 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// The exit code of this error.
     pub fn exit(&self) -> Exit {
         self.exit
     }

@@ -13,11 +13,13 @@ use std::os::fd::{AsFd, OwnedFd};
 pub struct Arrived {
     /// Bytes; none when the other side has closed.
     pub bytes: usize,
+    /// File that came along.
     pub file: Option<OwnedFd>,
     /// Whether a file came for which there was no room.
     pub lost_a_file: bool,
 }
 
+/// Receives bytes and at most one file, without waiting.
 pub fn receive(socket: impl AsFd, into: &mut [u8]) -> Result<Arrived, Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);

@@ -5,7 +5,6 @@
 //! [`past`] finds the stretch of time that somebody names, [`incident`] what went wrong in it, and [`overlay`] reads tt-metal's own
 //! results.
 
-// Only the program uses this crate: what its own names say needs no comment.
 #![cfg_attr(any(test, feature = "examples"), allow(clippy::unwrap_used))]
 
 pub mod args;

@@ -18,8 +18,11 @@ use std::time::{Duration, Instant};
 /// From one reading of a heartbeat to the next. It counts up ten times a second.
 pub const SECOND_READING: Duration = Duration::from_millis(250);
 
+/// The machine that a command looks at.
 pub enum Machine {
+    /// This machine, a simulated one or a folder.
     Local(Box<LocalMachine>),
+    /// Another machine.
     Remote(Box<RemoteMachine>),
 }
 
@@ -262,6 +265,7 @@ impl Machine {
         }
     }
 
+    /// True if the driver's module is loaded.
     pub fn driver_is_loaded(&self) -> bool {
         match self {
             Machine::Local(local) => local.sampler.driver_is_loaded(),

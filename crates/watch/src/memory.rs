@@ -20,6 +20,7 @@ pub fn served_view(service: &mut dyn MemoryService, snapshot: &mut Snapshot, all
     view(snapshot, reply)
 }
 
+/// The memory view of a snapshot and an answer.
 pub fn view(snapshot: &Snapshot, (buffers, deaths, unlisted_buffers): MemoryReply) -> View {
     View { unlisted_buffers, ..gather::view(snapshot, buffers, deaths) }
 }

@@ -7,23 +7,29 @@ use model::{ExitRecord, Snapshot};
 use sources::About;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
+/// A sample, and the details that its view needs.
 #[derive(Debug)]
 pub struct Moment {
+    /// The snapshot.
     pub snapshot: Snapshot,
     /// Where memory went, buffers included; only while that is shown.
     pub memory: Option<show::memory::view::View>,
     /// More about the one process that is shown.
     pub process: Option<ProcessDetail>,
+    /// Processes that exited in the last minutes.
     pub exits: Vec<ExitRecord>,
     /// Why there is nothing to show from the start: no driver, no device.
     pub nothing: Option<anyhow::Error>,
 }
 
+/// Details of one process.
 #[derive(Debug)]
 pub struct ProcessDetail {
+    /// Process id.
     pub pid: u32,
     /// What the kernel says of it.
     pub about: About,
+    /// Its largest buffers.
     pub buffers: Vec<show::memory::view::Buffer>,
 }
 
@@ -51,10 +57,12 @@ impl Default for Moment {
 }
 
 impl Moment {
+    /// A snapshot without details.
     pub fn of(snapshot: Snapshot) -> Moment {
         Moment { snapshot, memory: None, process: None, exits: Vec::new(), nothing: None }
     }
 
+    /// The part that events are found in.
     pub fn observation(&self) -> Observation<'_> {
         Observation { snapshot: &self.snapshot, exits: &self.exits }
     }

@@ -6,6 +6,7 @@ use model::{Alert, ExitRecord, Severity, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
+/// Rules, and the alerts of the last sample.
 pub struct RuleWatch {
     engine: Engine,
     started: Instant,
@@ -13,6 +14,7 @@ pub struct RuleWatch {
 }
 
 impl RuleWatch {
+    /// Rules that have seen nothing yet.
     pub fn new(settings: &AlertSettings) -> RuleWatch {
         RuleWatch { engine: Engine::new(settings.rules.clone()), started: Instant::now(), firing: Vec::new() }
     }
@@ -36,6 +38,7 @@ impl RuleWatch {
         notices
     }
 
+    /// Alerts that fire.
     pub fn firing(&self) -> &[Alert] {
         &self.firing
     }
@@ -45,6 +48,7 @@ impl RuleWatch {
         self.engine.alerts(self.started.elapsed())
     }
 
+    /// All rules.
     pub fn rules(&self) -> impl Iterator<Item = &alerts::Rule> {
         self.engine.rules()
     }
@@ -53,15 +57,22 @@ impl RuleWatch {
 /// Rules, and what is pending, firing or resolved.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RulesReply {
+    /// All rules.
     pub rules: Vec<RuleReply>,
+    /// Alerts that are pending, firing or resolved.
     pub alerts: Vec<Alert>,
 }
 
+/// One rule, as the API has it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RuleReply {
+    /// Name of the rule.
     pub name: String,
+    /// Severity of its alerts.
     pub severity: Severity,
+    /// Its condition.
     pub when: String,
+    /// Words for people.
     pub text: Option<String>,
 }
 

@@ -35,8 +35,11 @@ pub struct ServiceLimits {
 /// What the configuration says of the black box.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlackBoxSetting {
+    /// No black box.
     Off,
+    /// A black box in the usual folder.
     UsualFolder,
+    /// A black box in this folder.
     Folder(PathBuf),
 }
 
@@ -108,9 +111,11 @@ fn set_black_box(limits: &mut ServiceLimits, item: &Item) -> bool {
     true
 }
 
+/// Name of the table in the configuration file.
 pub const TABLE: &str = "serve";
 
 impl ServiceLimits {
+    /// Time between two samples.
     pub fn interval(&self) -> Duration {
         Duration::from_millis(self.interval_ms)
     }

@@ -12,8 +12,10 @@ pub struct Interrupt {
     stop: Option<UnixStream>,
 }
 
+/// Reason why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Woken {
+    /// The time is over.
     Time,
     /// Ctrl-C and the like: it is time to end.
     End,
@@ -40,6 +42,7 @@ impl Interrupt {
         (&self.end, self.stop.as_ref())
     }
 
+    /// Waits so long, or until a signal comes.
     pub fn wait(&self, time: Duration) -> Woken {
         let until = Instant::now() + time;
         loop {

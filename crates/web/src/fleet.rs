@@ -6,25 +6,36 @@ use serde::Serialize;
 /// All machines that the service watches, the worst first.
 #[derive(Debug, Clone, Serialize)]
 pub struct FleetReply {
+    /// Version of the JSON form.
     pub schema: u32,
     /// Whether the configuration names other machines.
     pub watched: bool,
+    /// Sums over the machines.
     pub totals: FleetTotals,
+    /// The machines.
     pub hosts: Vec<FleetHost>,
 }
 
 /// What the machines that answer have together.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct FleetTotals {
+    /// Number of machines.
     pub hosts: usize,
+    /// Number of machines that answer.
     pub hosts_reached: usize,
     /// Those without a problem.
     pub hosts_ok: usize,
+    /// Number of devices.
     pub devices: usize,
+    /// Number of devices without a problem.
     pub devices_ok: usize,
+    /// The hottest device.
     pub hottest: Option<Hottest>,
+    /// Power of all devices.
     pub power: PowerSum,
+    /// DRAM of all devices.
     pub dram: DramSum,
+    /// Number of processes that hold devices.
     pub processes: usize,
     /// Whether a machine is missing in the sums.
     pub at_least: bool,
@@ -33,7 +44,9 @@ pub struct FleetTotals {
 /// A machine in one line; with `host=`, also its last snapshot.
 #[derive(Debug, Clone, Serialize)]
 pub struct FleetHost {
+    /// Name of the machine.
     pub host: String,
+    /// Address that is asked.
     pub url: String,
     /// Its own page, where that is known.
     pub page: Option<String>,
@@ -45,20 +58,30 @@ pub struct FleetHost {
     pub problem: Option<String>,
     /// Why and for how long it does not answer.
     pub reason: Option<String>,
+    /// Time since it last answered.
     pub unreachable_seconds: Option<f64>,
     /// How long ago its last snapshot came, and whether that is too long.
     pub age_seconds: Option<f64>,
+    /// True if the last snapshot is too old to be current.
     pub is_old: bool,
+    /// Number of devices.
     pub devices: usize,
+    /// Number of devices without a problem.
     pub devices_ok: usize,
     /// The state of each device, in their order.
     pub states: Vec<&'static str>,
+    /// The hottest device.
     pub hottest: Option<Hottest>,
+    /// Power of its devices.
     pub power: PowerSum,
+    /// DRAM of its devices.
     pub dram: DramSum,
+    /// Number of processes that hold devices.
     pub processes: usize,
+    /// The last snapshot, with `host=`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Snapshot>,
+    /// Alerts of its own rules, with `host=`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alerts: Option<Vec<Alert>>,
 }
@@ -66,20 +89,29 @@ pub struct FleetHost {
 /// The chip that is nearest to its limit.
 #[derive(Debug, Clone, Serialize)]
 pub struct Hottest {
+    /// Name of its machine.
     pub host: String,
+    /// Its temperature.
     pub celsius: f64,
+    /// Its limit.
     pub limit_celsius: Option<f64>,
 }
 
+/// Power, and the sum of the limits.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct PowerSum {
+    /// Measured power.
     pub watts: Option<f64>,
+    /// Sum of the limits, where all devices have one.
     pub limit_watts: Option<f64>,
 }
 
+/// DRAM in bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct DramSum {
+    /// Bytes in use.
     pub used: Option<u64>,
+    /// Capacity.
     pub total: Option<u64>,
     /// Whether a process does not report how much it uses.
     pub at_least: bool,
@@ -91,6 +123,7 @@ impl FleetReply {
         FleetReply { schema: SCHEMA, watched, totals: FleetTotals::of(&hosts), hosts }
     }
 
+    /// The answer as JSON.
     pub fn json(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }

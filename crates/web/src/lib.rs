@@ -1,6 +1,5 @@
 //! What the service serves over HTTP: metrics, an API and a page. It shows what it is given, and asks no device.
 
-// Only the program uses this crate: what its own names say needs no comment.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod api;

@@ -57,6 +57,7 @@ const HISTORY: usize = 16 << 20;
 pub struct Sample {
     /// Counted from 1.
     pub number: u64,
+    /// The snapshot.
     pub snapshot: Arc<Snapshot>,
     taken: Instant,
     json: OnceLock<SharedText>,
@@ -101,6 +102,7 @@ impl Published {
         self.notify();
     }
 
+    /// The last sample.
     pub fn sample(&self) -> Arc<Sample> {
         self.lock().sample.clone()
     }
@@ -142,14 +144,17 @@ impl Published {
         look(&self.lock().history)
     }
 
+    /// Sets the time between two samples.
     pub fn set_interval(&self, interval: Duration) {
         self.interval_ms.store(interval.as_millis() as u64, Relaxed);
     }
 
+    /// Sets the number of processes that exited with device memory.
     pub fn set_deaths(&self, deaths: u64) {
         self.deaths.store(deaths, Relaxed);
     }
 
+    /// Sets whether a black box is kept.
     pub fn set_black_box(&self, is_kept: bool) {
         self.has_black_box.store(is_kept, Relaxed);
     }
@@ -158,6 +163,7 @@ impl Published {
         self.has_black_box.load(Relaxed)
     }
 
+    /// Sets whether other machines are watched.
     pub fn set_fleet(&self, is_watched: bool) {
         self.has_fleet.store(is_watched, Relaxed);
     }
@@ -221,6 +227,7 @@ impl Sample {
         }
     }
 
+    /// Time since it was taken.
     pub fn age(&self) -> Duration {
         self.taken.elapsed()
     }

@@ -10,7 +10,9 @@ use std::cmp::Reverse;
 
 /// The book of a process, with the pid that the snapshot gives it.
 pub struct Kept {
+    /// Process id in the snapshot.
     pub pid: u32,
+    /// The contents of its book.
     pub memory: ProcessMemory,
 }
 

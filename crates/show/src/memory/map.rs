@@ -12,14 +12,18 @@ use model::figure::process::{BANK_FREE, BANK_LARGEST_FREE, PEAK_BYTES};
 pub struct BankBlock {
     /// Absent for what is free beyond the outermost buffers: where the allocator begins is not known.
     pub address: Option<u64>,
+    /// Size in each bank.
     pub bytes: u64,
     /// Absent where it is free.
     pub used_by: Option<BlockOwner>,
 }
 
+/// The process that has a block.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BlockOwner {
+    /// Process id, where it is known.
     pub pid: Option<u32>,
+    /// Number of buffers in the block.
     pub buffers: usize,
     /// What the program calls the first of them.
     pub label: Option<String>,
@@ -168,6 +172,7 @@ fn draw(page: &mut Page, chip: &Chip, (area, kind): (&str, &Kind), blocks: &[Ban
     page.rule(&[inner], glyphs.horizontal, glyphs.bottom);
 }
 
+/// The row of one block.
 pub fn cells(block: &BankBlock, style: &Style) -> Vec<Cell> {
     let absent = style.glyphs().absent;
     let address = block.address.map_or(absent.to_owned(), |address| format!("{address:#x}"));

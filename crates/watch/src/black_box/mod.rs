@@ -30,6 +30,7 @@ use std::time::Duration;
 
 /// How large a black box is by default, in MiB, and how small it may be.
 pub const DEFAULT_MIB: u64 = 256;
+/// The smallest black box, in MiB.
 pub const SMALLEST_MIB: u64 = 8;
 
 /// How many seconds lie between two snapshots of a level, and which share of the folder it has, in 64ths. What is left is for the

@@ -13,13 +13,16 @@ use std::time::{Duration, Instant};
 /// Where a black box is, and how large it may become.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlackBoxPlace {
+    /// Folder of its files.
     pub folder: PathBuf,
+    /// Size limit in MiB.
     pub mib: u64,
 }
 
 /// How a black box is.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct BlackBoxStatus {
+    /// Size of its files.
     pub bytes: Option<u64>,
     /// The first snapshot that is kept.
     pub since: Option<Timestamp>,
@@ -73,6 +76,7 @@ impl BlackBox {
         Ok(BlackBox { place, queue, shared, waiting: Vec::new(), unsent: 0, is_stuck: false, ended })
     }
 
+    /// Folder and size limit.
     pub fn place(&self) -> &BlackBoxPlace {
         &self.place
     }
@@ -107,6 +111,7 @@ impl BlackBox {
         self.shared.limit.store(mib << 20, Relaxed);
     }
 
+    /// Size, age and problems of the black box.
     pub fn status(&self) -> BlackBoxStatus {
         let mut status = self.shared.status.lock().unwrap_or_else(PoisonError::into_inner).clone();
         status.dropped += self.unsent;

@@ -24,6 +24,7 @@ pub fn calm(devices: u32) -> Snapshot {
     snapshot
 }
 
+/// A machine that answers with this snapshot.
 pub fn reached(name: &str, snapshot: Snapshot) -> HostView {
     HostView {
         state: Reach::Reached,

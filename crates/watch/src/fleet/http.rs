@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// The service of another machine.
 #[derive(Clone)]
 pub struct RemoteService {
     http: Http,
@@ -78,6 +79,7 @@ pub fn follow(fleet: &FleetState, at: usize, service: &RemoteService) {
 }
 
 impl RemoteService {
+    /// The service at a URL; nothing is sent yet.
     pub fn at(http: &Http, base: &str) -> RemoteService {
         RemoteService { http: http.clone(), base: base.to_owned() }
     }
@@ -167,6 +169,7 @@ pub fn escaped(text: &str) -> String {
     text.bytes().map(letter).collect()
 }
 
+/// An error in one line for people.
 pub fn reason(error: &anyhow::Error) -> String {
     let said = format!("{error:#}");
     let proxy = error.downcast_ref::<NamedProxy>();

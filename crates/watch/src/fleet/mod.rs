@@ -34,6 +34,7 @@ pub struct HostView {
     pub name: String,
     /// Where it is: a URL, or a name that ssh knows.
     pub place: String,
+    /// State of the connection.
     pub state: Reach,
     /// Its last snapshot. Kept when the machine does not answer any more.
     pub snapshot: Option<Arc<Snapshot>>,
@@ -45,15 +46,19 @@ pub struct HostView {
     pub detail: Option<Arc<HostDetail>>,
 }
 
+/// State of the connection to a machine.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub enum Reach {
     /// It was asked for the first time, and there is no answer yet.
     #[default]
     Waiting,
+    /// Its last answer came in time.
     Reached,
+    /// It does not answer.
     Unreachable {
         /// For people.
         why: String,
+        /// Time since the first request that failed.
         since: Duration,
     },
 }
@@ -65,6 +70,7 @@ pub struct HostDetail {
     pub memory: Option<show::memory::view::View>,
     /// The largest buffers of one process, when that was requested for.
     pub process: Option<(u32, Vec<show::memory::view::Buffer>)>,
+    /// Processes that exited.
     pub exits: Vec<ExitRecord>,
     /// What was measured before it was shown, the oldest first.
     pub past: Arc<Vec<Snapshot>>,
@@ -77,7 +83,9 @@ pub struct HostDetail {
 pub struct DetailRequest {
     /// Which machine is shown, by its name.
     pub host: String,
+    /// True to ask for memory.
     pub memory: bool,
+    /// Process whose buffers are asked for.
     pub process: Option<u32>,
     /// How far the past is requested for.
     pub past: Duration,
@@ -89,6 +97,7 @@ impl HostView {
         HostView { name: name.into(), place: place.into(), ..HostView::default() }
     }
 
+    /// The reason why the machine does not answer.
     pub fn trouble(&self) -> Option<&str> {
         match &self.state {
             Reach::Unreachable { why, .. } => Some(why),

@@ -7,6 +7,7 @@ use ureq::http::Uri;
 /// The port of a name that comes without one.
 pub const PORT: u16 = 9746;
 
+/// The URL of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpPlace {
     /// As it was named, without what goes without saying.

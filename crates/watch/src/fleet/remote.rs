@@ -9,6 +9,7 @@ use alerts::http::{Http, HttpOptions};
 use model::Snapshot;
 use std::time::Duration;
 
+/// One other machine.
 pub struct RemoteMachine {
     watch: FleetWatcher,
     /// How its service is asked for more, where it has one.
@@ -24,6 +25,7 @@ pub fn watch(args: &MachineArgs, interval: Duration) -> anyhow::Result<FleetWatc
     Ok(FleetWatcher::start(fleet_source(args)?, interval)?)
 }
 
+/// The source that the command line names.
 pub fn fleet_source(args: &MachineArgs) -> anyhow::Result<FleetSource> {
     if !args.ssh.is_empty() {
         return Ok(FleetSource::Ssh { hosts: place::ssh(&args.ssh)?, push: args.push });
@@ -62,6 +64,7 @@ impl RemoteMachine {
         self.host.as_ref()
     }
 
+    /// Its service, while it answers.
     pub fn service(&mut self) -> Option<&mut RemoteService> {
         let answers = self.host.as_ref().is_some_and(|host| host.trouble().is_none());
         self.service.as_mut().filter(|_| answers)

@@ -17,15 +17,21 @@ pub struct FleetSettings {
     pub hosts: Vec<HttpPlace>,
     /// Or a Prometheus that knows them.
     pub prometheus: Option<String>,
+    /// File with the token for these services.
     pub token_file: Option<PathBuf>,
+    /// File with the certificates to trust.
     pub ca: Option<PathBuf>,
+    /// File with the certificate of this machine.
     pub client_cert: Option<PathBuf>,
+    /// File with the key of that certificate.
     pub client_key: Option<PathBuf>,
     /// Where the table begins.
     line: usize,
 }
 
+/// Name of the table in the configuration file.
 pub const TABLE: &str = "fleet";
+/// Keys of that table.
 pub const KEYS: [&str; 6] = ["hosts", "prometheus", "token_file", "ca", "client_cert", "client_key"];
 
 /// Each machine costs a thread. Prometheus knows more with one.

@@ -10,19 +10,27 @@ use std::time::Duration;
 /// A machine in one line. What was not measured is absent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
+    /// Urgency of its problems.
     pub need: Need,
+    /// Number of devices.
     pub devices: usize,
     /// Those that answer, the second chips of boards included.
     pub ok: usize,
     /// The one that is nearest to its limit.
     pub hottest: Option<(Celsius, Option<Celsius>)>,
+    /// Sum of the power.
     pub power: Option<Watts>,
+    /// Sum of the power limits.
     pub power_max: Option<Watts>,
+    /// DRAM in use.
     pub dram_used: Option<Bytes>,
+    /// Capacity of the DRAM.
     pub dram_total: Option<Bytes>,
+    /// DRAM that is still attributed to exited processes.
     pub dram_stale: Bytes,
     /// Whether a process there does not report how much it uses.
     pub is_at_least: bool,
+    /// Number of processes that hold devices.
     pub processes: usize,
     /// What is wrong, the worst first of several.
     pub worst: Option<String>,
@@ -45,6 +53,7 @@ pub fn is_old(host: &HostView) -> bool {
 }
 
 impl Summary {
+    /// The summary of a machine.
     pub fn of(host: &HostView) -> Summary {
         let devices = host.snapshot.as_deref().map_or(&[][..], |snapshot| &snapshot.devices);
         let is_ok = |device: &&Device| matches!(device.state, State::Ok | State::Remote);

@@ -15,13 +15,19 @@ pub struct FleetWatcher {
     state: Arc<FleetState>,
 }
 
+/// Ways to reach other machines.
 pub enum FleetSource {
     /// Their services are asked.
     Http(Vec<HttpPlace>, Http),
     /// A Prometheus that scrapes them is asked.
     Prometheus(prometheus::Prometheus),
     /// `ttmon` is started there; the program itself is copied there when `push` is set.
-    Ssh { hosts: Vec<String>, push: bool },
+    Ssh {
+        /// Names that ssh knows.
+        hosts: Vec<String>,
+        /// True to copy the program there.
+        push: bool,
+    },
 }
 
 /// What all threads know of the machines.
@@ -104,6 +110,7 @@ impl FleetWatcher {
         thread.spawn(move || follow(&state)).map(drop).map_err(why)
     }
 
+    /// The machines as they are known now.
     pub fn fleet(&self) -> Fleet {
         self.state.lock().fleet()
     }
@@ -130,6 +137,7 @@ impl FleetWatcher {
         (!shared.is_over).then_some(shared.version)
     }
 
+    /// Sets the time between two samples.
     pub fn set_interval(&self, interval: Duration) {
         self.state.lock().interval = interval;
         self.state.wanted.notify_all();
@@ -212,6 +220,7 @@ impl FleetState {
         });
     }
 
+    /// Notes that a machine did not answer.
     pub fn failed(&self, at: usize, why: String) {
         self.change(at, |host| {
             let since = host.trouble.as_ref().map_or_else(Instant::now, |(since, _)| *since);
@@ -262,14 +271,17 @@ impl FleetState {
         self.lock().hosts.get_mut(at)?.child.take()
     }
 
+    /// Time between two samples.
     pub fn interval(&self) -> Duration {
         self.lock().interval
     }
 
+    /// The machines as they are known now.
     pub fn hosts(&self) -> Vec<HostView> {
         self.lock().fleet().hosts
     }
 
+    /// The last snapshot of a machine.
     pub fn snapshot(&self, at: usize) -> Option<Arc<Snapshot>> {
         self.lock().hosts.get(at)?.view.snapshot.clone()
     }

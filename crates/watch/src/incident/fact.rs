@@ -9,6 +9,7 @@ use std::fmt;
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fact {
+    /// Kind of the fact.
     pub cause: Cause,
     /// When it was so at the latest: the sample that shows it, or the moment that the source names.
     pub time: Timestamp,
@@ -17,11 +18,14 @@ pub struct Fact {
     /// Until when it went on. The same as the time for what happens at once.
     #[serde(skip)]
     pub until: Timestamp,
+    /// Device that it is about.
     #[serde(serialize_with = "device_name")]
     pub device: Option<DeviceId>,
+    /// Process that it is about.
     pub pid: Option<u32>,
     /// One sentence for people.
     pub text: String,
+    /// Source of the fact.
     pub source: FactSource,
     /// The devices and processes that it touches: what a process holds, and who holds a device.
     #[serde(skip)]
@@ -31,23 +35,30 @@ pub struct Fact {
 /// Devices and processes that a fact or an incident is about.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Touched {
+    /// Devices.
     pub devices: BTreeSet<DeviceId>,
+    /// Process ids.
     pub pids: BTreeSet<u32>,
 }
 
 /// Where something is known from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FactSource {
+    /// Telemetry of a device.
     Telemetry(DeviceId),
+    /// A deep read of a device.
     DeepRead(DeviceId),
     /// What processes hold on a device, added up.
     Memory(DeviceId),
+    /// A line of the kernel's log.
     KernelLog,
+    /// The record of an exited process.
     ExitRecord,
     /// The book of the agent in a process.
     Book(u32),
     /// Who has devices open, and what is known of their memory without an agent.
     Processes,
+    /// Events that the service recorded.
     Events,
     /// Whether the module is loaded.
     Module,
@@ -60,12 +71,14 @@ impl Fact {
         Fact { cause, time, not_before, until: time, device: None, pid: None, text, source, touches }
     }
 
+    /// The fact, about this device.
     pub fn on(mut self, device: DeviceId) -> Fact {
         self.touches.devices.insert(device.clone());
         self.device = Some(device);
         self
     }
 
+    /// The fact, about this process.
     pub fn of(mut self, pid: u32) -> Fact {
         self.touches.pids.insert(pid);
         self.pid = Some(pid);
@@ -79,10 +92,12 @@ impl Fact {
 }
 
 impl Touched {
+    /// True if a device or a process is in both.
     pub fn meets(&self, other: &Touched) -> bool {
         !self.devices.is_disjoint(&other.devices) || !self.pids.is_disjoint(&other.pids)
     }
 
+    /// Adds all of another one.
     pub fn add(&mut self, other: &Touched) {
         self.devices.extend(other.devices.iter().cloned());
         self.pids.extend(&other.pids);

@@ -35,7 +35,9 @@ const RESET: i64 = 60_000;
 /// Facts that belong together, in the order of time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Incident {
+    /// The facts.
     pub facts: Vec<Fact>,
+    /// All devices and processes of the facts.
     pub touches: Touched,
 }
 

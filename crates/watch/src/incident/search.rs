@@ -10,8 +10,11 @@ use std::io;
 /// Which incident. Without anything, the last one.
 #[derive(Debug, Default, Clone)]
 pub struct Wanted {
+    /// A moment near it.
     pub at: Option<Timestamp>,
+    /// A device that it touches.
     pub device: Option<Selector>,
+    /// A process that it touches.
     pub pid: Option<u32>,
     /// Also one that is minor.
     pub is_any: bool,
@@ -19,14 +22,19 @@ pub struct Wanted {
 
 /// What was found in a stretch of a recording.
 pub struct Found {
+    /// All facts and events of the stretch.
     pub observer: Observer,
+    /// The incident, if there is one.
     pub incident: Option<Incident>,
+    /// The machine before and after it.
     pub scene: Scene,
     /// The devices that were there, and those that the selector names.
     pub devices: BTreeSet<DeviceId>,
+    /// Devices that the selector names.
     pub named: BTreeSet<DeviceId>,
     /// The stretch that was read.
     pub from: Timestamp,
+    /// End of the stretch.
     pub to: Timestamp,
 }
 

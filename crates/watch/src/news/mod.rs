@@ -24,7 +24,9 @@ pub struct NewsFinder {
 /// What is new.
 #[derive(Debug, Default)]
 pub struct News {
+    /// Events since the last sample.
     pub events: VecDeque<Event>,
+    /// Processes that exited since the last sample.
     pub exits: Vec<ExitRecord>,
     operations: Vec<LogEntry>,
 }

@@ -8,17 +8,22 @@ use std::collections::BTreeMap;
 pub struct Anchor {
     /// As tt-metal counts chips.
     pub chip: u32,
+    /// Cycles of the chip.
     pub ticks: u64,
     /// Nanoseconds since 1970.
     pub unix_ns: i64,
     /// Cycles in a nanosecond; zero where they are not known.
     pub gigahertz: f64,
+    /// Largest error of the time.
     pub error_ns: u64,
 }
 
+/// A moment on the clock of a chip and on that of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment {
+    /// Cycles of the chip.
     pub ticks: u64,
+    /// Nanoseconds since 1970.
     pub nanoseconds: i64,
 }
 
@@ -29,6 +34,7 @@ pub struct Fixed {
     pub moments: Vec<Moment>,
     /// Beyond the moments.
     pub gigahertz: f64,
+    /// Largest error of a time.
     pub error_ns: u64,
 }
 

@@ -27,13 +27,19 @@ pub struct CapturedOperations {
 /// One operation. Times are in nanoseconds since the capture began, if one operation followed the other at once.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct CapturedOperation {
+    /// Rank of the process.
     pub rank: i64,
+    /// Number of the operation.
     pub id: i64,
+    /// Name of the operation.
     pub name: String,
+    /// Begin.
     pub start_ns: u64,
+    /// End.
     pub end_ns: u64,
 }
 
+/// Reads all operations.
 pub fn operations(connection: &Connection) -> Result<CapturedOperations, String> {
     if columns(connection, "operations").map_err(words)?.is_empty() {
         return Err("it has no table \"operations\"".into());

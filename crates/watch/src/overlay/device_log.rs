@@ -17,7 +17,9 @@ const MOST_PROCESSORS: usize = 1 << 16;
 /// What was in the log.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct DeviceLogHead {
+    /// Architecture of the chips.
     pub arch: String,
+    /// Frequency of the chips' clock.
     pub megahertz: f64,
     /// Ends without a beginning, and beginnings without an end.
     pub unmatched: u64,

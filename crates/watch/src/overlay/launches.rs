@@ -13,6 +13,7 @@ pub struct RecordedRun {
     pub runtime_id: u16,
     /// Nanoseconds since 1970.
     pub start_ns: i64,
+    /// End in nanoseconds since 1970.
     pub end_ns: i64,
 }
 

@@ -37,8 +37,11 @@ model::named! {
 /// The results of one file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Overlay {
+    /// The file.
     pub path: PathBuf,
+    /// Kind of the file.
     pub source: OverlaySource,
+    /// Relation of its times to the recording.
     pub alignment: Alignment,
     /// How many slices it has.
     pub slices: u64,
@@ -54,19 +57,31 @@ pub struct Overlay {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Alignment {
     /// Times are nanoseconds since 1970, and may be off by so much. None where that is not known.
-    Aligned { error_ns: Option<u64>, how: String },
+    Aligned {
+        /// Largest error of a time.
+        error_ns: Option<u64>,
+        /// Source of the alignment, for people.
+        how: String,
+    },
     /// Times are nanoseconds since its first slice.
-    Beside { why: String },
+    Beside {
+        /// Reason, for people.
+        why: String,
+    },
 }
 
 /// Something that took time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice<'a> {
+    /// Name of the operation or zone.
     pub name: &'a str,
+    /// Begin in nanoseconds.
     pub start_ns: i64,
+    /// End in nanoseconds.
     pub end_ns: i64,
     /// As tt-metal counts chips.
     pub chip: Option<u32>,
+    /// Coordinates of the core.
     pub core: Option<(u32, u32)>,
     /// Slices of one chip, core and track are one inside of the other, or follow each other.
     pub track: &'a str,
@@ -77,13 +92,21 @@ pub struct Slice<'a> {
 /// What a file says, on the clock that it uses.
 #[derive(Debug, Clone, Copy)]
 pub struct RawSlice<'a> {
+    /// Name of the operation or zone.
     pub name: &'a str,
+    /// Clock of its times.
     pub clock: Clock,
+    /// Begin.
     pub start: u64,
+    /// End.
     pub end: u64,
+    /// The chip, as tt-metal counts chips.
     pub chip: Option<u32>,
+    /// Coordinates of the core.
     pub core: Option<(u32, u32)>,
+    /// Name of the track.
     pub track: &'a str,
+    /// tt-metal's number of the launch.
     pub run: Option<u64>,
 }
 
@@ -99,6 +122,7 @@ pub enum Clock {
 /// What is known of the time of a file, besides what is in it.
 #[derive(Debug, Default, Clone)]
 pub struct KnownTimes {
+    /// Moments that are known on two clocks.
     pub anchors: Vec<Anchor>,
     /// When its first slice began.
     pub begins_at: Option<Timestamp>,

@@ -31,6 +31,7 @@ pub struct StretchArgs {
     /// End at this time
     #[arg(long, value_name = "TIME")]
     pub to: Option<String>,
+    #[allow(missing_docs)]
     #[command(flatten)]
     pub black_box: BlackBoxArgs,
 }
@@ -93,7 +94,9 @@ fn found() -> Option<PathBuf> {
 /// A black box, and what there is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlackBoxFound {
+    /// Its folder.
     pub folder: PathBuf,
+    /// Size of its files.
     pub bytes: u64,
     /// How long ago its first snapshot was taken, and its last; or why it cannot be read.
     pub ages: Result<(Duration, Duration), String>,
@@ -126,6 +129,7 @@ pub fn of_user() -> Option<PathBuf> {
 pub struct NamedStretch {
     /// None for the black box.
     pub path: Option<PathBuf>,
+    /// Begin and end; None for all of it.
     pub range: Option<(Timestamp, Timestamp)>,
 }
 
@@ -144,6 +148,7 @@ impl NamedStretch {
         })
     }
 
+    /// Opens the recording; an error if it has no sample there.
     pub fn open(&self, black_box: &BlackBoxArgs, machine: &MachineArgs) -> anyhow::Result<Stretch> {
         let mut recording = self.path.as_deref().map_or_else(|| black_box.open(machine), Recording::open)?;
         let (from, to) = self.range.unwrap_or_else(|| recording.span());
@@ -193,8 +198,11 @@ const AROUND_MS: i64 = 1_800_000;
 /// A part of a recording that has at least one snapshot.
 #[derive(Debug)]
 pub struct Stretch {
+    /// The recording.
     pub recording: Recording,
+    /// Begin.
     pub from: Timestamp,
+    /// End.
     pub to: Timestamp,
 }
 

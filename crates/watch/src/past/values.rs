@@ -8,8 +8,11 @@ use std::collections::BTreeMap;
 /// What was measured in a stretch.
 #[derive(Debug)]
 pub struct SampledValues {
+    /// Time of the first step.
     pub from: Timestamp,
+    /// Time between two steps.
     pub step_ms: i64,
+    /// Figures of the devices.
     pub series: Vec<ValueSeries>,
 }
 
@@ -18,7 +21,9 @@ pub struct SampledValues {
 pub struct ValueSeries {
     /// As it was called last.
     pub device: DeviceId,
+    /// The figure.
     pub field: Field<Device>,
+    /// One value for each step.
     pub points: Vec<Option<f32>>,
 }
 

@@ -110,6 +110,7 @@ impl Recording {
         (times(|header| header.first).min().unwrap_or_default(), times(|header| header.last).max().unwrap_or_default())
     }
 
+    /// Number of snapshots.
     pub fn len(&self) -> usize {
         self.chunks.last().map_or(0, |chunk| chunk.index + chunk.header.lines as usize)
     }
@@ -132,6 +133,7 @@ impl Recording {
         index + lines.iter().rposition(|(_, taken_at)| *taken_at <= time).unwrap_or(0)
     }
 
+    /// Reads one snapshot.
     pub fn snapshot(&mut self, index: usize) -> io::Result<Snapshot> {
         let at = self.chunks.partition_point(|chunk| chunk.index <= index).saturating_sub(1);
         let missing = || io::Error::new(io::ErrorKind::InvalidInput, format!("there is no sample {index}"));

@@ -32,20 +32,25 @@ use tokio::sync::oneshot;
 /// A query that only the service itself can answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ask {
+    /// Live buffers.
     Buffers(Wanted),
     /// Exited processes, the latest first.
     Deaths {
+        /// The most that are wanted.
         limit: Option<usize>,
+        /// The number that is skipped.
         offset: usize,
     },
     /// Other machines; with a name only that one, with its snapshot.
     Fleet {
+        /// Name of one machine.
         host: Option<String>,
     },
     /// Values and events, from the black box.
     Past(PastWanted),
     /// The machine as it was.
     PastSnapshot {
+        /// The moment.
         at: Timestamp,
     },
 }
@@ -53,7 +58,9 @@ pub enum Ask {
 /// A query to the service, and where its answer goes: JSON.
 #[derive(Debug)]
 pub struct Question {
+    /// The query.
     pub ask: Ask,
+    /// Takes the answer.
     pub answer: oneshot::Sender<Vec<u8>>,
 }
 

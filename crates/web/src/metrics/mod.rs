@@ -33,10 +33,14 @@ use service::SERVICE_FIGURES;
 use std::sync::LazyLock;
 use text::MetricsText;
 
+/// Everything that metrics are written from.
 #[derive(Debug, Clone)]
 pub struct MetricsInput<'a> {
+    /// The sample.
     pub snapshot: &'a Snapshot,
+    /// Figures of the service itself.
     pub service: ServiceFigures,
+    /// Choice of families and series.
     pub options: &'a MetricsOptions,
 }
 
@@ -61,7 +65,9 @@ impl Default for MetricsOptions {
 
 /// Why a word does not name families: what was typed, and the name that is nearest.
 pub struct UnknownFamily<'a> {
+    /// The word that names no family.
     pub typed: &'a str,
+    /// The most similar name.
     pub nearest: Option<String>,
 }
 
@@ -87,9 +93,12 @@ fn is_named(name: &str, suffix: &str, word: &str) -> bool {
     }
 }
 
+/// Text formats of metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricsFormat {
+    /// Version 0.0.4 of the Prometheus text.
     Prometheus,
+    /// Version 1.0.0 of OpenMetrics.
     OpenMetrics,
 }
 
@@ -120,6 +129,7 @@ impl MetricsFormat {
         if openmetrics > 0.0 && openmetrics >= text { MetricsFormat::OpenMetrics } else { MetricsFormat::Prometheus }
     }
 
+    /// Value of the `Content-Type` header.
     pub fn content_type(self) -> &'static str {
         match self {
             MetricsFormat::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
@@ -162,6 +172,7 @@ impl Families {
     }
 }
 
+/// Writes all families.
 pub fn write(input: &MetricsInput<'_>, format: MetricsFormat) -> String {
     let (snapshot, all) = (input.snapshot, &*FAMILIES);
     let lines = snapshot.devices.len() * 56 + input.options.max_process_series.min(snapshot.processes.len() * 8);

@@ -3,15 +3,22 @@
 use super::family::{counter, gauge, info, rows};
 use model::figure::{Figure, Unit, Value};
 
+/// Figures of the service itself.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub struct ServiceFigures {
+    /// Version of ttmon.
     pub version: &'static str,
+    /// Time since the last sample.
     pub sample_age_seconds: Option<f64>,
     /// Samples that were taken; absent where nothing is counted, as are the following.
     pub samples: Option<u64>,
+    /// Reads that failed.
     pub faults: Option<u64>,
+    /// Processes that exited with device memory.
     pub deaths: Option<u64>,
+    /// HTTP requests that were answered.
     pub requests: Option<u64>,
+    /// Open HTTP connections.
     pub clients: Option<u64>,
 }
 

@@ -30,10 +30,13 @@ use tokio::sync::{oneshot, watch};
 use tokio_rustls::TlsAcceptor;
 use write_timeout::WriteTimeout;
 
+/// Settings of the HTTP server.
 pub struct ServerOptions {
     /// The certificate; without one, plain HTTP.
     pub tls: Option<Arc<rustls::ServerConfig>>,
+    /// Token that clients have to send; without one, all are answered.
     pub token: Option<String>,
+    /// Takes queries that only the service can answer.
     pub ask: Asker,
 }
 
@@ -66,6 +69,7 @@ const LONGEST_REQUEST: usize = 16 << 10;
 const MOST_HEADERS: usize = 64;
 
 impl WebServer {
+    /// Starts the thread. Addresses to listen on are added later.
     pub fn start(published: Arc<Published>, options: ServerOptions) -> io::Result<WebServer> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let shared = Arc::new(ServerShared {

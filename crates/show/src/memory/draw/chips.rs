@@ -10,10 +10,12 @@ use crate::text::Align::{Left, Right};
 use crate::text::{fit, width};
 use model::{Bytes, Judgement, State};
 
+/// Forms of a chip, from the largest to the smallest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChipForm {
     /// With the board and all figures.
     Row,
+    /// In a frame, with bars below each other.
     Tile,
     /// Without bars.
     Cell,
@@ -22,8 +24,11 @@ pub enum ChipForm {
 /// Chips of one form, in places of one width, line by line as in the overview of `top`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChipGrid {
+    /// The form of each chip.
     pub form: ChipForm,
+    /// Number of chips side by side.
     pub across: usize,
+    /// Number of lines of chips.
     pub down: usize,
     /// Columns of a place, and of what is in it.
     pub width: usize,
@@ -35,6 +40,7 @@ pub struct ChipGrid {
 }
 
 impl ChipGrid {
+    /// The places of a form in so many columns.
     pub fn new(form: ChipForm, view: &View, columns: usize) -> ChipGrid {
         let widest = |of: &dyn Fn(&Chip) -> usize, least: usize, most: usize| {
             view.chips.iter().map(of).max().unwrap_or(0).clamp(least, most)

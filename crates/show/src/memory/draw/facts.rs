@@ -56,6 +56,7 @@ pub fn wrapped(facts: Vec<Fact>, columns: usize) -> Vec<Line> {
     lines.into_iter().map(|(_, line)| line).collect()
 }
 
+/// The facts about an area of memory, such as its peak and what is reserved.
 pub fn of(area: &Area, style: &Style) -> Vec<Fact> {
     let with = |fill: Fill, text: String, tone| {
         vec![(format!("{} ", fill.glyph(style)), fill.tone(Tone::Buffers)), (text, tone)]

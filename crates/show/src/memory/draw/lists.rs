@@ -13,10 +13,12 @@ use model::{Bytes, MemoryKind, Usage};
 pub struct Lists([usize; 3]);
 
 impl Lists {
+    /// All rows of a view.
     pub fn of(view: &View) -> Lists {
         Lists([view.processes.len(), view.buffers.len(), view.deaths.len()])
     }
 
+    /// Lines that the lists take at least.
     pub fn least(&self) -> usize {
         self.0.iter().filter(|n| **n > 0).map(|n| LIST_FRAME + AT_LEAST.min(*n)).sum()
     }
@@ -52,6 +54,7 @@ impl Lists {
         (!words.is_empty()).then(|| format!("{} not shown: {hint}", words.join(", ")))
     }
 
+    /// Draws so many rows of each list.
     pub fn draw(&self, page: &mut Page, view: &View, &[processes, buffers, deaths]: &[usize; 3]) {
         let (style, glyphs) = (page.style, page.style.glyphs());
         let rule = |page: &mut Page| page.rule(&[style.columns - 2], glyphs.horizontal, glyphs.middle);
@@ -81,6 +84,7 @@ impl Lists {
     }
 }
 
+/// The columns of processes.
 pub fn process_columns(view: &View) -> Vec<Column> {
     let pid = view.processes.iter().map(|process| process.pid.to_string().len()).max().unwrap_or(0).max(5);
     vec![
@@ -137,6 +141,7 @@ fn without_empty(columns: Vec<Column>, mut rows: Vec<Vec<Cell>>, style: &Style) 
     (columns, rows)
 }
 
+/// The columns of buffers.
 pub fn buffer_columns(view: &View) -> Vec<Column> {
     let pid = view.buffers.iter().filter_map(|buffer| Some(buffer.pid?.to_string().len())).max();
     vec![
@@ -152,6 +157,7 @@ pub fn buffer_columns(view: &View) -> Vec<Column> {
     ]
 }
 
+/// The row of one buffer.
 pub fn buffer_cells(buffer: &Buffer, style: &Style) -> Vec<Cell> {
     let or_absent = |text: Option<String>| words(text.as_deref(), style);
     vec![
@@ -170,6 +176,7 @@ pub fn buffer_cells(buffer: &Buffer, style: &Style) -> Vec<Cell> {
     ]
 }
 
+/// The columns of exited processes.
 pub fn death_columns() -> Vec<Column> {
     vec![
         Column::right("Dev", 3),
@@ -184,6 +191,7 @@ pub fn death_columns() -> Vec<Column> {
     ]
 }
 
+/// The row of one exited process.
 pub fn death_cells(death: &Death, view: &View, style: &Style) -> Vec<Cell> {
     vec![
         Cell::Text(joined(&death.devices), Tone::Strong),

@@ -27,6 +27,7 @@ const AT_LEAST: usize = 3;
 const LIST_FRAME: usize = 3;
 const NOTES: usize = 6;
 
+/// The whole picture of `ttmon mem`: chips, processes, buffers, and notes.
 pub fn text(view: &View, style: &Style, time: &str) -> String {
     let style = Style { columns: style.columns.clamp(NARROWEST, WIDEST), ..*style };
     let (devices, room) = chosen(view, style);

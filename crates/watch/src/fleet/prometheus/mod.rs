@@ -28,6 +28,7 @@ use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 use ureq::http::Uri;
 
+/// A Prometheus that scrapes machines.
 #[derive(Debug, Clone)]
 pub struct Prometheus {
     /// What paths are appended to.

@@ -13,7 +13,9 @@ use serde::Serialize;
 /// A story.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Story {
+    /// Time of the first fact.
     pub began: Timestamp,
+    /// Time of the last fact.
     pub ended: Timestamp,
     /// What changed first, in one sentence.
     pub headline: String,
@@ -21,7 +23,9 @@ pub struct Story {
     pub first: Vec<Fact>,
     /// All that changed, in the order of time.
     pub changes: Vec<Fact>,
+    /// The lines between the headline and the advice.
     pub lines: Vec<StoryLine>,
+    /// Advice, one sentence each.
     pub to_do: Vec<String>,
     /// What was not recorded and would have said more.
     pub not_recorded: Vec<String>,
@@ -30,9 +34,13 @@ pub struct Story {
 /// One line of a story.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StoryLine {
+    /// Subject of the line.
     pub kind: LineKind,
+    /// Time of what it says.
     pub time: Timestamp,
+    /// The sentence.
     pub text: String,
+    /// Source of what it says.
     pub source: FactSource,
 }
 
