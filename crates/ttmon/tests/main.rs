@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod activity;
+mod adding_a_figure;
 mod alerts;
 mod arrows;
 mod black_box;
