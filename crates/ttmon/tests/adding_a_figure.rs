@@ -95,6 +95,8 @@ fn what_they_add_is_sampled_and_changes_nothing_else() {
     // The second command of the document, for the crate that samples.
     cargo.args(["test", "--quiet", "--offline", "--locked", "-p", "ttmon-sources", "attributes"]);
     cargo.current_dir(&workspace).env("CARGO_TARGET_DIR", target).env("UPDATE_EXPECT", "1");
+    // expect_test takes the outermost workspace otherwise, which is the real one.
+    cargo.env("CARGO_WORKSPACE_DIR", &workspace);
     let output = cargo.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");

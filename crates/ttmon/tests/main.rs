@@ -15,6 +15,7 @@ mod deep;
 mod deep_reader;
 mod doctor;
 mod documented_commands;
+mod documents;
 mod exact;
 mod export;
 mod fields;

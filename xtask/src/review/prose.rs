@@ -7,6 +7,9 @@ pub struct Sentence {
     pub text: String,
 }
 
+/// The most words that a sentence of a document should have.
+pub const SENTENCE_WORDS: usize = 25;
+
 /// The characters at which a sentence ends, before a space or the end.
 pub const MARKS: &[char] = &['.', '!', '?', ':'];
 /// The same without the colon.
