@@ -20,6 +20,10 @@ impl Sizes {
         self.0.get(rank - 1).map_or(0, |(size, _)| *size)
     }
 
+    pub fn sum(&self) -> usize {
+        self.0.iter().map(|(size, _)| size).sum()
+    }
+
     pub fn max(&self) -> usize {
         self.0.last().map_or(0, |(size, _)| *size)
     }

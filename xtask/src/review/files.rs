@@ -65,6 +65,13 @@ pub fn tracked(top: &Path) -> anyhow::Result<Vec<SourceFile>> {
     Ok(files)
 }
 
+/// The bytes of every Markdown file that git tracks, and its path.
+pub fn documents(top: &Path) -> anyhow::Result<Vec<(usize, String)>> {
+    let list = git(top, &["ls-files", "-z", "*.md"])?;
+    let size = |path: &str| Some((std::fs::metadata(top.join(path)).ok()?.len() as usize, path.to_owned()));
+    Ok(list.split_terminator('\0').filter_map(size).collect())
+}
+
 fn git(folder: &Path, arguments: &[&str]) -> anyhow::Result<String> {
     let output = Command::new("git").args(arguments).current_dir(folder).output().context("git")?;
     ensure!(output.status.success(), "git {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));

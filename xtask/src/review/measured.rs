@@ -1,5 +1,6 @@
 //! All figures of the repository.
 
+use super::crates::{self, CrateFacts};
 use super::figures::Sizes;
 use super::files::{self, Role, SourceFile};
 use super::modules::{self, Cycle};
@@ -8,8 +9,8 @@ use super::prose;
 use super::rust;
 use std::path::Path;
 
-/// The documents whose size and sentences have a limit.
-const DOCUMENTS: [&str; 2] = ["README.md", "ARCHITECTURE.md"];
+/// The documents whose size and sentences have a limit, and the most bytes of each.
+const DOCUMENTS: [(&str, usize); 2] = [("README.md", 8_000), ("ARCHITECTURE.md", 10_000)];
 
 /// What there is to print and to judge.
 pub struct Measured {
@@ -25,6 +26,9 @@ pub struct Measured {
     /// Each with the name of its crate.
     pub cycles: Vec<(String, Cycle)>,
     pub documents: Vec<Document>,
+    /// Bytes of every Markdown file.
+    pub document_bytes: Sizes,
+    pub crates: Vec<CrateFacts>,
     pub locked_packages: usize,
 }
 
@@ -42,6 +46,8 @@ pub struct Part {
 pub struct Document {
     pub name: &'static str,
     pub bytes: usize,
+    /// The most bytes that it should have.
+    pub limit: usize,
     /// Words of each sentence.
     pub sentences: Sizes,
     /// The same where a colon does not end a sentence.
@@ -64,7 +70,12 @@ impl Measured {
             rust_lines: all.iter().filter(|file| is_rust_source(file)).map(|file| file.lines).sum(),
             names: TypeNames::of(&all),
             cycles: cycles.collect(),
-            documents: DOCUMENTS.into_iter().map(|name| document(top, name)).collect::<anyhow::Result<_>>()?,
+            documents: DOCUMENTS
+                .into_iter()
+                .map(|(name, limit)| document(top, name, limit))
+                .collect::<anyhow::Result<_>>()?,
+            document_bytes: Sizes::new(files::documents(top)?.into_iter()),
+            crates: crates::all(top)?,
             locked_packages: lock.lines().filter(|line| *line == "[[package]]").count(),
         })
     }
@@ -109,12 +120,12 @@ fn is_rust_source(file: &SourceFile) -> bool {
     is_source && file.role != Role::Test && file.path.ends_with(".rs")
 }
 
-fn document(top: &Path, name: &'static str) -> anyhow::Result<Document> {
+fn document(top: &Path, name: &'static str, limit: usize) -> anyhow::Result<Document> {
     let text = std::fs::read_to_string(top.join(name))?;
     let sentences = |marks| {
         let all = prose::sentences(&text, marks).into_iter();
         Sizes::new(all.map(|sentence| (sentence.words, sentence.text)))
     };
     let (sentences, long_sentences) = (sentences(prose::MARKS), sentences(prose::FULL_STOPS));
-    Ok(Document { name, bytes: text.len(), sentences, long_sentences })
+    Ok(Document { name, bytes: text.len(), limit, sentences, long_sentences })
 }

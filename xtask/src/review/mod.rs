@@ -1,8 +1,9 @@
 //! `cargo xtask review [--strict]`: figures of this repository, and which targets it meets. With `--strict`, a missed one is an error.
 //!
-//! In reading order: `files` (what git tracks, and what of it is product), `rust` (a scanner of Rust text), `names`, `modules`, `prose`
-//! and `figures` (one kind of figure each), `measured` (all of them), `targets`, `report` (how they are printed).
+//! In reading order: `files` (what git tracks, and what of it is product), `rust` (a scanner of Rust text), `names`, `modules`, `prose`,
+//! `crates` and `figures` (one kind of figure each), `measured` (all of them), `targets`, `report` (how they are printed).
 
+mod crates;
 mod figures;
 mod files;
 mod measured;

@@ -1,10 +1,12 @@
 //! How the figures and the targets are printed.
 
+use super::crates::CrateFacts;
 use super::figures::Sizes;
 use super::measured::{Document, Measured, Part};
 use super::modules::Cycle;
 use super::names::TypeNames;
-use super::targets::{SENTENCE_WORDS, Target};
+use super::prose::SENTENCE_WORDS;
+use super::targets::Target;
 use std::fmt::Write as _;
 
 const WIDTH: usize = 120;
@@ -17,6 +19,9 @@ pub fn figures(measured: &Measured) -> String {
     text += &names(&measured.names);
     text += &cycles(&measured.cycles);
     measured.documents.iter().for_each(|one| text += &document(one));
+    text += &sizes("bytes per Markdown file", &measured.document_bytes);
+    text += &format!("{:>6}  all\n", measured.document_bytes.sum());
+    text += &crates(&measured.crates);
     text + &format!("\nlocked packages: {}\n", measured.locked_packages)
 }
 
@@ -102,8 +107,15 @@ fn cycles(cycles: &[(String, Cycle)]) -> String {
     text
 }
 
+fn crates(all: &[CrateFacts]) -> String {
+    let programs: usize = all.iter().map(|one| one.test_programs).sum();
+    let without: Vec<&str> = all.iter().filter(|one| one.lacks_missing_docs).map(|one| &*one.name).collect();
+    let names = if without.is_empty() { "none".to_owned() } else { without.join(", ") };
+    format!("\ntest programs: {programs}, in {} crates\nlibrary crates without missing_docs: {names}\n", all.len())
+}
+
 fn document(document: &Document) -> String {
-    let Document { name, bytes, sentences, long_sentences } = document;
+    let Document { name, bytes, limit: _, sentences, long_sentences } = document;
     let mut text = format!("\n{name}: {bytes} bytes, {}\n", length(sentences));
     for (words, sentence) in sentences.largest() {
         let shown: String = sentence.chars().take(WIDTH - 8).collect();
