@@ -343,6 +343,31 @@ mod tests {
             "ttmon smi dmon -d 0",
             "ttmon smi nvlink -e",
             "ttmon --nothing-of-the-kind",
+            "ttmon smi --jsno -c 2",
+            "ttmon smi -l 0 -c 1",
+            "ttmon smi --interval 1 -c 1",
+            "ttmon smi --verify -c 2",
+            "ttmon smi --by stats",
+            "ttmon smi -c EXCLUSIVE_PROCESS",
+            "ttmon smi -c 0",
+            "ttmon smi -pm 1",
+            "ttmon smi -lgc 1000",
+            "ttmon stats",
+            "ttmon monitor",
+            "ttmon watch",
+            "ttmon events",
+            "ttmon ps",
+            "ttmon list",
+            "ttmon status",
+            "ttmon version",
+            "ttmon reset",
+            "ttmon kill",
+            "ttmon topology",
+            "ttmon --csv",
+            "ttmon export --csv x",
+            "ttmon smi --once",
+            "ttmon metrics --format openmetrics",
+            "ttmon serve --port 9000",
         ]
         .map(|line| format!("{line}\n    {}\n", said(line).unwrap_or_default()));
         expect_test::expect![[r#"
@@ -378,6 +403,56 @@ mod tests {
                 nvlink -e counts errors of links in nvidia-smi; here nothing is counted: the driver publishes no counters of Ethernet links; `ttmon smi nvlink -s` lists the links
             ttmon --nothing-of-the-kind
                 there is no option --nothing-of-the-kind: `ttmon smi --help` lists all
+            ttmon smi --jsno -c 2
+                there is no option --jsno: did you mean --json? `ttmon smi --help` lists all
+            ttmon smi -l 0 -c 1
+                -l: invalid value "0": expected a number of seconds from 0.01 to 86400
+            ttmon smi --interval 1 -c 1
+                there is no option --interval: did you mean -l SEC? `ttmon smi --help` lists all
+            ttmon smi --verify -c 2
+                --verify cannot be used with -c
+            ttmon smi --by stats
+                --by: unknown value "stats": expected one of user, job, unit, pod
+            ttmon smi -c EXCLUSIVE_PROCESS
+                -c says who may use a device in nvidia-smi; ttmon only watches: here -c N is how many times to print; tt-metal locks the devices that a process uses, and `ttmon smi -q -d PIDS` shows who
+            ttmon smi -c 0
+                -c says who may use a device in nvidia-smi; ttmon only watches: here -c N is how many times to print; tt-metal locks the devices that a process uses, and `ttmon smi -q -d PIDS` shows who
+            ttmon smi -pm 1
+                -pm keeps the driver loaded in nvidia-smi; ttmon only watches: the tenstorrent driver always stays loaded
+            ttmon smi -lgc 1000
+                -lgc locks or releases clocks in nvidia-smi; ttmon only watches: the firmware decides, and the driver has no setting for it
+            ttmon stats
+                stats prints samples of figures in nvidia-smi; here use `ttmon smi dmon`, or `ttmon record`
+            ttmon monitor
+                there is no command "monitor": did you mean `ttmon top`? `ttmon --help` lists all
+            ttmon watch
+                there is no command "watch": did you mean `ttmon top`, or `ttmon smi -w`? `ttmon --help` lists all
+            ttmon events
+                there is no command "events": did you mean `ttmon why`? `ttmon --help` lists all
+            ttmon ps
+                there is no command "ps": did you mean `ttmon smi pmon`? `ttmon --help` lists all
+            ttmon list
+                there is no command "list": did you mean `ttmon smi -L`? `ttmon --help` lists all
+            ttmon status
+                there is no command "status": did you mean `ttmon health`? `ttmon --help` lists all
+            ttmon version
+                there is no command "version": did you mean `ttmon --version`? `ttmon --help` lists all
+            ttmon reset
+                there is no command "reset": did you mean the official tt-smi, `python3 -m tt_smi -r`, since ttmon only watches? `ttmon --help` lists all
+            ttmon kill
+                there is no command "kill": did you mean F9 in `ttmon top`? `ttmon --help` lists all
+            ttmon topology
+                there is no command "topology": did you mean `ttmon smi topo`? `ttmon --help` lists all
+            ttmon --csv
+                there is no option --csv: did you mean `ttmon smi --query-device FIELD --format csv`? `ttmon smi --help` lists all
+            ttmon export --csv x
+                there is no option --csv: did you mean --format csv? `ttmon export --help` lists all
+            ttmon smi --once
+                there is no option --once: did you mean `ttmon smi`, which prints once? `ttmon smi --help` lists all
+            ttmon metrics --format openmetrics
+                there is no option --format: did you mean --openmetrics? `ttmon metrics --help` lists all
+            ttmon serve --port 9000
+                there is no option --port: did you mean --listen ADDRESS:PORT? `ttmon serve --help` lists all
         "#]]
         .assert_eq(&sentences.concat());
     }

@@ -98,7 +98,9 @@ pub fn understood(arguments: &[OsString], is_older: bool) -> Habit {
     } else if is_asked(TtSmiEffect::Snapshot) || file.as_deref() == Some(OsStr::new("-")) {
         words.push("--tt-smi".into());
     } else if is_asked(TtSmiEffect::File) {
-        let name = file.map(PathBuf::from).unwrap_or_else(usual_file);
+        let Some(name) = file.map(PathBuf::from).or_else(usual_file) else {
+            return Habit::Refused("-f: HOME is not set, so there is no folder for the file: name one, -f FILE".into());
+        };
         words.extend(["--tt-smi".into(), "--saved".into(), "--filename".into(), name.into()]);
     } else if is_asked(TtSmiEffect::Watch) {
         let mut watch = OsString::from("--watch");
@@ -126,10 +128,10 @@ fn refused(option: &OsStr, targets: &[OsString]) -> Habit {
 }
 
 /// `~/tt_smi_logs/11-16-2026_12:30:00_results.json`
-fn usual_file() -> PathBuf {
-    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+fn usual_file() -> Option<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())?;
     let now = Timestamp(jiff::Timestamp::now().as_millisecond());
-    home.join("tt_smi_logs").join(local_time(now, "%m-%d-%Y_%H:%M:%S_results.json"))
+    Some(home.join("tt_smi_logs").join(local_time(now, "%m-%d-%Y_%H:%M:%S_results.json")))
 }
 
 /// The list of options.

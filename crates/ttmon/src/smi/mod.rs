@@ -277,8 +277,8 @@ pub fn nvidia_help() -> String {
 }
 
 /// Why an option of nvidia-smi is not one here, in a command line that is invalid.
-pub fn refused(command: Option<&str>, arguments: &[OsString]) -> Option<String> {
-    nvidia_control::refused(command, arguments)
+pub fn refused(command: Option<&str>, arguments: &[OsString], may_be_wrong: impl Fn(&str) -> bool) -> Option<String> {
+    nvidia_control::refused(command, arguments, may_be_wrong)
 }
 
 fn usage(message: &str) -> anyhow::Error {

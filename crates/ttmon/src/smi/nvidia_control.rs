@@ -63,11 +63,12 @@ const CONTROLS: &[Control] = &[
     shows(&["c2c"], "shows links between processors", "use `ttmon smi nvlink -s` for Ethernet links"),
 ];
 
-/// The sentence for the first word that nvidia-smi knows, in a command line that is invalid here: of `smi`, or of a command of it.
-pub fn refused(command: Option<&str>, arguments: &[OsString]) -> Option<String> {
+/// The sentence for the first word that nvidia-smi knows, in a command line that is invalid here: of `smi`, or of a command of it. Only
+/// words that may be the mistake count.
+pub fn refused(command: Option<&str>, arguments: &[OsString], may_be_wrong: impl Fn(&str) -> bool) -> Option<String> {
     let words = arguments.iter().skip(1).filter_map(|word| word.to_str());
-    words.filter(|word| *word != "smi" && Some(*word) != command).find_map(|word| {
-        let name = word.split('=').next().unwrap_or(word);
+    let names = words.map(|word| word.split('=').next().unwrap_or(word));
+    names.filter(|name| may_be_wrong(name)).find_map(|name| {
         let name = command.map_or_else(|| name.to_owned(), |command| format!("{command} {name}"));
         let control = CONTROLS.iter().find(|control| control.names.contains(&name.as_str()))?;
         let only_watches = if control.changes { "ttmon only watches: " } else { "here " };
