@@ -132,11 +132,10 @@ fn habits(arguments: Vec<OsString>) -> Vec<OsString> {
         Some(Habit::Refused(why)) => (Exit::Usage, why),
     };
     if code == Exit::Success {
-        // A reader that has seen enough is no error.
-        let _ = io::stdout().lock().write_all(text.as_bytes());
-    } else {
-        exit::say(format_args!("error: {text}"));
+        let printed = io::stdout().lock().write_all(text.as_bytes());
+        std::process::exit(exit::code(printed.map(|()| code).map_err(Into::into)).into());
     }
+    exit::say(format_args!("error: {text}"));
     std::process::exit(code as i32)
 }
 

@@ -37,6 +37,7 @@ use cli::Cli;
 use left_behind::Child;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
+use watch::exit::{self, Exit};
 
 /// The program, from its first line to its exit code.
 fn program() -> u8 {
@@ -54,9 +55,8 @@ fn program() -> u8 {
 
 fn command(arguments: Vec<OsString>) -> u8 {
     if version::is_asked_for(&arguments) {
-        // Whoever closed the pipe has read enough.
-        let _ = std::io::stdout().write_all(version::verbose().as_bytes());
-        return 0;
+        let printed = std::io::stdout().write_all(version::verbose().as_bytes());
+        return exit::code(printed.map(|()| Exit::Success).map_err(Into::into));
     }
     let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && !show::terminal::is_dumb();
     Cli::of(arguments.into_iter(), is_terminal).run()

@@ -21,13 +21,19 @@ extern "C" fn main() -> ! {
     std::process::exit(catch_unwind(crate::program).unwrap_or(PANICKED).into())
 }
 
-/// A file that is opened later must not become the standard output by its number.
+/// A file that is opened later must not become the standard output by its number. Where that is closed, what is printed is lost, which
+/// must be an error: Rust takes a closed one for one that takes everything.
 fn open_standard_files() {
     for number in 0..3 {
         // SAFETY: plain calls. A file that is opened gets the lowest number that is free: this one.
         unsafe {
             if libc::fcntl(number, libc::F_GETFD) == -1 {
                 libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+                let full = if number == 1 { libc::open(c"/dev/full".as_ptr(), libc::O_RDWR) } else { -1 };
+                if full != -1 {
+                    libc::dup2(full, number);
+                    libc::close(full);
+                }
             }
         }
     }

@@ -120,8 +120,7 @@ pub fn run(machine: &MachineArgs, args: &CompareArgs) -> anyhow::Result<Exit> {
             false => receipts::text(&rows, not_in_both),
         }
     };
-    // A reader that has seen enough is no error.
-    let _ = io::stdout().lock().write_all(text.as_bytes());
+    io::stdout().lock().write_all(text.as_bytes())?;
     Ok(Exit::Success)
 }
 

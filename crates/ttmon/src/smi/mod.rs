@@ -110,7 +110,7 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
     screen.close()?;
     machine.leave();
     if let (Some(file), Ok(Exit::Success)) = (file, &result) {
-        println!(" Saved tt-smi log to: {} ", file.display());
+        writeln!(io::stdout(), " Saved tt-smi log to: {} ", file.display())?;
     }
     result
 }
