@@ -2,7 +2,7 @@
 
 use crate::{Device, DeviceId};
 
-/// What a person types to mean a device: `0`, `2R`, `0000:01:00.0`, `01:00.0`, a serial, an ASIC id or a `TT-…`.
+/// What a person types to mean a device: `0`, `/dev/tenstorrent/0`, `2R`, `0000:01:00.0`, `01:00.0`, a serial, an ASIC id or a `TT-…`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selector(pub String);
 
@@ -10,6 +10,7 @@ impl Selector {
     /// Whether this names the device. A card's ordinal, PCI address or serial means all its chips.
     pub fn names(&self, device: &Device) -> bool {
         let text = self.0.trim();
+        let text = text.strip_prefix("/dev/tenstorrent/").unwrap_or(text);
         if let Ok(n) = text.parse::<u32>() {
             if text.len() < 8 {
                 return device.id.gateway() == Some(n);
@@ -75,6 +76,8 @@ mod tests {
         let (left, right) = n300();
         for (text, is_left, is_right) in [
             ("2", true, true),
+            ("/dev/tenstorrent/2", true, true),
+            ("/dev/tenstorrent/", false, false),
             ("2R", false, true),
             ("2r", false, true),
             ("12", false, false),

@@ -39,8 +39,21 @@ pub fn keep_selected(snapshot: &mut Snapshot, names: &[String]) {
     }
 }
 
-/// A number that no card has may be that of a chip without PCIe.
+/// A number that no card has may be that of a chip without PCIe. `all` and ranges of numbers, `0-2`, name several; no card of a range has
+/// to be there but the first and the last.
 fn selectors(snapshot: &Snapshot, names: &[String]) -> Vec<Selector> {
+    let several = |name: &String| match name.trim() {
+        "all" => snapshot.devices.iter().map(|device| device.id.to_string()).collect(),
+        text => match range(text) {
+            Some((first, last)) => {
+                let numbers = chip_numbers(&snapshot.devices).into_iter().map(|(_, number)| number);
+                let within = numbers.filter(|number| (first + 1..last).contains(number));
+                [first].into_iter().chain(within).chain([last]).map(|number| number.to_string()).collect()
+            }
+            None => vec![name.clone()],
+        },
+    };
+    let names: Vec<String> = names.iter().flat_map(several).collect();
     let selector = |name: &String| {
         let number = name.trim().parse::<u32>().ok();
         let is_card =
@@ -50,6 +63,13 @@ fn selectors(snapshot: &Snapshot, names: &[String]) -> Vec<Selector> {
         Selector(chip.map_or_else(|| name.clone(), |(id, _)| id.to_string()))
     };
     names.iter().map(selector).collect()
+}
+
+/// The ends of `0-2`.
+fn range(text: &str) -> Option<(u32, u32)> {
+    let (first, last) = text.split_once('-')?;
+    let number = |text: &str| text.parse::<u32>().ok().filter(|_| text.len() < 8);
+    number(first).zip(number(last)).filter(|(first, last)| first < last)
 }
 
 fn keep(snapshot: &mut Snapshot, selectors: &[Selector]) {
@@ -63,5 +83,32 @@ fn keep(snapshot: &mut Snapshot, selectors: &[Selector]) {
     let is_there = |id: &DeviceId| snapshot.devices.iter().any(|device| device.id == *id);
     if let Some(messages) = &mut snapshot.kernel_log {
         messages.retain(|message| message.device.as_ref().is_none_or(is_there));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_named_one_by_one_as_a_range_or_all() {
+        let devices = ["0", "1", "1R", "3"].map(|id| Device::new(DeviceId::named(id))).to_vec();
+        let snapshot = Snapshot { devices, ..Snapshot::empty() };
+        let chosen = |names: &str| {
+            let names: Vec<String> = names.split(',').map(str::to_owned).collect();
+            match selected(snapshot.clone(), &names) {
+                Ok(kept) => kept.devices.iter().map(|device| device.id.to_string()).collect::<Vec<_>>().join(" "),
+                Err(error) => error.to_string(),
+            }
+        };
+        assert_eq!(chosen("all"), "0 1 1R 3");
+        assert_eq!(chosen("0-3"), "0 1 1R 3");
+        assert_eq!(chosen("0-1"), "0 1 1R");
+        assert_eq!(chosen("3-4"), "1R 3", "4 is the number of 1R");
+        assert_eq!(chosen("/dev/tenstorrent/1"), "1 1R");
+        assert_eq!(chosen("0-2"), "no device is called \"2\": there are 0, 1, 1R, 3");
+        assert_eq!(chosen("2-0"), "no device is called \"2-0\": there are 0, 1, 1R, 3");
+        let none = Snapshot::empty();
+        assert!(selected(none, &["all".to_owned()]).unwrap().devices.is_empty());
     }
 }
