@@ -45,7 +45,7 @@ use model::Timestamp;
 use panels::signals;
 use places::ChipPlaces;
 use rustix::event::{PollFd, PollFlags, poll};
-use show::terminal::{is_dumb, locale_is_utf8};
+use show::terminal::{is_dumb, locale_is_utf8, wants_color};
 use signal_hook::consts::SIGWINCH;
 use state::{Effect, TopState};
 use std::fs;
@@ -85,7 +85,7 @@ pub fn run(machine: &MachineArgs, args: &TopArgs) -> anyhow::Result<Exit> {
     if args.no_charts {
         settings.charts.clear();
     }
-    if args.no_color || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
+    if args.no_color || !wants_color(true) {
         settings.theme = Scheme::Monochrome;
     }
     settings.interval_ms = args.interval.map_or(settings.interval_ms, |seconds| (seconds * 1000.0) as u64);

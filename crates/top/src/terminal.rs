@@ -12,6 +12,7 @@ use crossterm::terminal::{
 use crossterm::{execute, queue};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{OptionalActions, tcgetattr, tcgetwinsize, tcsetattr};
+use show::terminal::known_size;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
@@ -67,7 +68,8 @@ impl TerminalScreen {
             return Ok(());
         }
         let size = tcgetwinsize(rustix::stdio::stdout())?;
-        let area = Rect { x: 0, y: 0, width: size.ws_col, height: size.ws_row };
+        let (width, height) = known_size(size.ws_col, size.ws_row);
+        let area = Rect { x: 0, y: 0, width, height };
         let is_new = self.shown.area != area;
         if is_new {
             self.shown = Buffer::empty(area);

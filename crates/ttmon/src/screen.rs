@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use jiff::tz::TimeZone;
 use model::Timestamp;
 use show::style::Style;
-use show::terminal::{is_dumb, locale_is_utf8, on_terminal};
+use show::terminal::{is_dumb, locale_is_utf8, on_terminal, wants_color};
 use show::text::cut;
 use std::fs::File;
 use std::io::{self, Write};
@@ -111,16 +111,15 @@ impl OutputScreen {
     pub fn style(&self) -> Style {
         let size = self.size();
         let rows = size.map(|(_, rows)| rows - 1).filter(|_| self.output.in_place);
-        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let color = match self.output.color {
             Color::Always => true,
             Color::Never => false,
-            Color::Auto => self.is_terminal && !no_color && !is_dumb(),
+            Color::Auto => wants_color(self.is_terminal),
         };
         let unicode = !self.output.ascii && locale_is_utf8();
         let columns = match size {
             Some((columns, _)) => columns,
-            None => width_in(std::env::var("COLUMNS").ok().filter(|_| !self.is_terminal).as_deref()),
+            None => width_in(std::env::var("COLUMNS").ok().as_deref()),
         };
         Style { columns, rows, color, unicode }
     }
