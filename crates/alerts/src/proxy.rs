@@ -13,6 +13,7 @@ use ureq::{Proxy, ProxyProtocol};
 /// A proxy, and the variable that names it. Errors carry it as their context.
 #[derive(Debug, Clone)]
 pub struct NamedProxy {
+    /// Address and credentials.
     pub proxy: Proxy,
     variable: &'static str,
 }
