@@ -39,6 +39,7 @@ mod page;
 mod page_fleet;
 mod page_looks;
 mod page_past;
+mod page_streams;
 mod prometheus;
 mod real_ttmetal;
 mod record;

@@ -88,6 +88,43 @@ impl Browser {
         self.ask("back", json!({}));
     }
 
+    pub fn forward(&self) {
+        self.ask("forward", json!({}));
+    }
+
+    /// The tab that is shown.
+    pub fn tab(&self) -> String {
+        let text = ureq::get(format!("{}/window", self.session)).call().unwrap().body_mut().read_to_string().unwrap();
+        serde_json::from_str::<Value>(&text).unwrap()["value"].as_str().unwrap().to_owned()
+    }
+
+    /// Closes the tab that is shown, and shows an empty one.
+    pub fn close_tab(&self) {
+        let closed = self.tab();
+        let next = self.new_tab();
+        self.show_tab(&closed);
+        ureq::delete(format!("{}/window", self.session)).call().unwrap();
+        self.show_tab(&next);
+    }
+
+    /// Opens a tab and shows it.
+    pub fn new_tab(&self) -> String {
+        let opened = self.ask("window/new", json!({ "type": "tab" }));
+        let tab = opened["handle"].as_str().unwrap().to_owned();
+        self.show_tab(&tab);
+        tab
+    }
+
+    pub fn show_tab(&self, tab: &str) {
+        self.ask("window", json!({ "handle": tab }));
+        self.devtools("Page.bringToFront", json!({}));
+    }
+
+    /// Runs a script in each page that this tab opens from now on, before its own.
+    pub fn run_first(&self, script: &str) {
+        self.devtools("Page.addScriptToEvaluateOnNewDocument", json!({ "source": script }));
+    }
+
     /// What a script returns.
     pub fn run(&self, script: &str) -> Value {
         self.ask("execute/sync", json!({ "script": script, "args": [] }))

@@ -57,6 +57,20 @@ impl Served {
         let _ = self.child.wait();
     }
 
+    /// Stops it, so that it answers nothing, until the guard is dropped.
+    pub fn stop(&self) -> StoppedService<'_> {
+        self.signal_all(rustix::process::Signal::STOP);
+        StoppedService(self)
+    }
+
+    /// To the service and the child that it runs in.
+    fn signal_all(&self, signal: rustix::process::Signal) {
+        for pid in [self.pid()].into_iter().chain(super::harness::only_child(self.pid())) {
+            let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
+            rustix::process::kill_process(pid, signal).unwrap();
+        }
+    }
+
     /// Asks it to read its configuration again.
     pub fn hang_up(&self) {
         let child = rustix::process::Pid::from_child(&self.child);
@@ -72,6 +86,15 @@ impl Served {
 impl Drop for Served {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// A service that answers nothing.
+pub struct StoppedService<'a>(&'a Served);
+
+impl Drop for StoppedService<'_> {
+    fn drop(&mut self) {
+        self.0.signal_all(rustix::process::Signal::CONT);
     }
 }
 

@@ -138,6 +138,7 @@ pub fn status(published: &Published, _: &UrlQuery, headers: &HeaderMap) -> Handl
         "interval_ms": published.interval_ms(),
         "history": published.with_history(|history| json!({ "oldest_ms": history.oldest(), "bytes": history.bytes() })),
         "clients": published.clients.load(Relaxed),
+        "streams": published.changes.receiver_count(),
         "fleet": published.has_fleet(),
         "black_box": published.has_black_box(),
         "host": sample.snapshot.host,

@@ -6,7 +6,8 @@ import { JUDGEMENTS, ageOf, make as makeHost, needPill, problemOf, signOf } from
 import * as f from "./format.js";
 import { SIGNS, row, table, tile } from "./pieces.js";
 import { change, href, route } from "./route.js";
-import { get, reasonOf, store } from "./store.js";
+import { get, store } from "./store.js";
+import { reasonOf } from "./stream.js";
 import { watts } from "./summary.js";
 
 /// How often the service is asked, in milliseconds. It has asked the machines itself by then.
@@ -130,21 +131,25 @@ export function make() {
   const note = h("p.empty", { role: "status" });
   const node = h("div.view", null, note, all.node, one.node);
   /// The last answer, and the machine that it is about.
-  let [answer, about, reason, asked] = [null, null, "", null];
+  let [answer, about, reason, asked] = [null, null, "", undefined];
+  /// The machine that an answer is awaited about.
+  let awaited;
   const load = async () => {
-    if (document.hidden || store.link.state !== "live") return;
-    const name = (asked = route.id);
+    if (document.hidden || store.link.state !== "live" || awaited === route.id) return;
+    const name = (asked = awaited = route.id);
     try {
       const got = await get("fleet", { host: name });
       if (name !== route.id) return;
       [answer, about, reason] = [got, name, ""];
     } catch (error) {
       reason = reasonOf(error);
+    } finally {
+      if (awaited === name) awaited = undefined;
     }
     if (node.isConnected) update();
   };
   const update = () => {
-    if (asked !== route.id || answer === null) load();
+    if (asked !== route.id) load();
     const isHere = answer !== null && about === route.id;
     const host = isHere && route.id !== null ? answer.hosts[0] : undefined;
     const isMissing = isHere && answer.watched && route.id !== null && !host;

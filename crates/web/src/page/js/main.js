@@ -111,10 +111,10 @@ function drawLink({ state, nextTry, reason }) {
   $("live").className = `pill ${tone}`;
   put($("sampled"), store.snapshot ? f.clock(Date.parse(store.snapshot.taken_at)) : "");
   const wait = Math.max(0, Math.ceil((nextTry - Date.now()) / 1000));
-  const next = state === "waiting" ? `Next try in ${wait} s.` : state === "connecting" ? "Trying now." : "The service is connected but takes no new samples.";
+  const next = state === "waiting" ? `Next try in ${wait} s.` : state === "connecting" ? "Waiting for a connection to the service." : "The service is connected but takes no new samples.";
   const isTold = old || (state === "waiting" && !store.snapshot);
   $("old").hidden = !isTold || state === "locked";
-  const lost = state === "live" ? "" : `Connection lost: ${reason}. `;
+  const lost = state === "live" || !reason ? "" : `Connection lost: ${reason}. `;
   if (isTold) put($("old-text"), `Out of date: ${since}. ${lost}${next}`);
   // Said once: a screen reader shall not count seconds.
   put($("old-said"), isTold ? `The values shown are out of date. ${lost}` : "");
@@ -296,6 +296,8 @@ function start() {
       put($("filter-fields"), `Fields: ${tables.filter.fields.join(" ")}`);
     }
     hasNews = true;
+    // Nothing is drawn between the return to a page and its first picture.
+    if (what === "left") drawFrame();
     plan();
   });
   // Ages grow without news.

@@ -5,7 +5,8 @@ import { figureOf, otherKinds, read, roleOf, tables, valueAt } from "./figures.j
 import * as f from "./format.js";
 import { row as cellsOf, table } from "./pieces.js";
 import { change, href, route } from "./route.js";
-import { get, listen, reasonOf, store } from "./store.js";
+import { get, listen, store } from "./store.js";
+import { reasonOf } from "./stream.js";
 
 /// `[heading, class, title, field, text]`; the first is a link. The fields are those of the filter.
 const columns = () => [

@@ -1,7 +1,8 @@
-// What is known, and how it comes here: a stream that is opened again whenever it ends, and single requests.
+// What is known, and how it comes here: the stream, in which the page takes part while it is looked at, and single requests.
 
 import { kept } from "./dom.js";
 import { isLoaded, roleOf, take as takeFigures } from "./figures.js";
+import { reasonOf, request, takePart } from "./stream.js";
 
 export const store = {
   snapshot: null,
@@ -53,7 +54,7 @@ export const sampleAge = () => (store.snapshot ? Math.max(0, now() - Date.parse(
 export const isOld = () => !store.past && store.snapshot !== null && sampleAge() * 1000 > Math.max(4000, 4 * interval());
 
 const keptToken = (text) => kept(() => sessionStorage, "ttmon-token", text);
-let token = keptToken();
+let token = keptToken() ?? "";
 
 export function unlock(text) {
   token = text;
@@ -61,93 +62,116 @@ export function unlock(text) {
   retry();
 }
 
-async function ask(path, options = {}) {
-  const headers = token ? { Authorization: `Bearer ${token}` } : {};
-  const answer = await fetch(`api/v1/${path}`, { headers, cache: "no-cache", redirect: "error", ...options });
-  if (answer.status === 401) {
+/// Notes that the service wants another token.
+function lock(error) {
+  if (error.status === 401) {
     store.link.state = "locked";
     tell("link");
   }
-  if (!answer.ok) {
-    const problem = await answer.json().catch(() => null);
-    throw Object.assign(new Error(problem?.error?.reason ?? `the service answers ${answer.status}`), { status: answer.status });
-  }
-  return answer;
+  throw error;
 }
 
 /// One answer of the service: `get("buffers", { pid: 7 })`.
 export async function get(path, wanted = {}) {
   const given = Object.entries(wanted).filter(([, value]) => value !== null && value !== undefined && value !== "");
   const query = new URLSearchParams(given).toString();
-  return (await ask(query ? `${path}?${query}` : path)).json();
+  return (await request(query ? `${path}?${query}` : path, token).catch(lock)).json();
 }
-
-/// Why an answer did not come.
-export const reasonOf = (error) => (error.name === "AbortError" ? "the service does not respond" : error instanceof TypeError ? "the service cannot be reached" : error.message);
 
 let wake = () => {};
 /// Does not wait any longer.
 export const retry = () => wake();
 
-/// Opens the stream, for as long as the page is there.
+/// A page that is hidden for longer leaves the stream, in milliseconds: a browser may stop it, and would keep what comes for it.
+const HIDDEN = 120e3;
+/// Aborted when the page is left or hidden for long.
+let stay = new AbortController();
+
+/// Leaves the stream when the page is left: a browser may keep it for the way back. On return the page takes part again.
+function watchPage() {
+  let timer;
+  const leave = () => {
+    stay.abort();
+    Object.assign(store.link, { state: "connecting", reason: "" });
+    tell("left");
+  };
+  const look = () => {
+    clearTimeout(timer);
+    if (document.hidden) timer = setTimeout(leave, HIDDEN);
+    else if (stay.signal.aborted) {
+      stay = new AbortController();
+      retry();
+    }
+  };
+  addEventListener("pagehide", leave);
+  document.addEventListener("freeze", leave);
+  addEventListener("pageshow", look);
+  document.addEventListener("visibilitychange", look);
+  look();
+}
+
+/// Takes part in the stream, again whenever it ends.
 export async function connect() {
-  let tries = 0;
-  for (;;) {
-    const stop = new AbortController();
-    let dog;
+  watchPage();
+  for (let tries = 0; ; tries += 1) {
+    const { signal } = stay;
     try {
       // Before anything is drawn; and another version of the service may have other figures.
-      if (takeFigures(await (await ask("figures")).text())) tell("figures");
-      const answer = await ask("stream", { signal: stop.signal, headers: { Accept: "text/event-stream", ...(token && { Authorization: `Bearer ${token}` }) } });
-      const refreshed = refresh();
-      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-      let text = "";
-      for (;;) {
-        // The service says something every 15 seconds. When it does not, the connection is lost.
-        clearTimeout(dog);
-        dog = setTimeout(() => stop.abort(), Math.max(40000, 5 * interval()));
-        const { done, value } = await reader.read();
-        if (done) break;
-        text += value.replaceAll("\r", "");
-        const blocks = text.split("\n\n");
-        text = blocks.pop();
-        for (const block of blocks) if (take(block)) tries = 0;
-      }
-      await refreshed;
-      store.link.reason = "the service closed the connection";
+      if (takeFigures(await (await request("figures", token, signal)).text())) tell("figures");
+      await follow(signal, () => (tries = 0));
     } catch (error) {
-      store.link.reason = reasonOf(error);
+      if (!signal.aborted) Object.assign(store.link, { state: error.status === 401 ? "locked" : "waiting", reason: reasonOf(error) });
     }
-    clearTimeout(dog);
-    stop.abort();
-    tries += 1;
-    const wait = Math.min(15000, 1000 * 2 ** (tries - 1)) * (0.8 + 0.4 * Math.random());
-    if (store.link.state !== "locked") store.link.state = "waiting";
+    const wait = Math.min(15000, 1000 * 2 ** tries) * (0.8 + 0.4 * Math.random());
     store.link.nextTry = Date.now() + wait;
     tell("link");
     await new Promise((resolve) => {
       wake = resolve;
-      // Without a token there is nothing to try.
-      if (store.link.state !== "locked") setTimeout(resolve, wait);
+      if (store.link.state === "waiting") setTimeout(resolve, wait);
+      // Without a token there is nothing to try. A page that was left waits for its return, which may have come already.
+      else if (store.link.state === "connecting" && !stay.signal.aborted) resolve();
     });
-    store.link.state = "connecting";
+    if (!stay.signal.aborted) store.link.state = "connecting";
     tell("link");
   }
 }
+
+/// So long nothing may come, in milliseconds. The stream itself ends sooner, unless the browser has ended its worker.
+const SILENCE = 60e3;
+
+/// Takes what the stream brings until it ends or the page leaves it.
+const follow = (signal, onNews) => new Promise((_, reject) => {
+  signal.throwIfAborted();
+  let [dog, isBegun] = [null, false];
+  // At once: a page that is unloaded does nothing later.
+  const end = (error) => {
+    clearTimeout(dog);
+    leave();
+    reject(error);
+  };
+  const listenOn = () => {
+    clearTimeout(dog);
+    dog = setTimeout(end, SILENCE, new Error("the service does not respond"));
+  };
+  const leave = takePart(token, ({ name, data, reason, status }) => {
+    if (reason) return end(Object.assign(new Error(reason), { status }));
+    listenOn();
+    if (!isBegun) refresh();
+    isBegun = true;
+    if (data) {
+      take(name, JSON.parse(data));
+      onNews();
+    }
+  });
+  signal.addEventListener("abort", end);
+  listenOn();
+});
 
 /// Which card has which number. The driver may give numbers to other cards when it is loaded again.
 export const cards = ({ devices }) => devices.map((device) => [device.id, isLoaded() && roleOf("device", "address", device)]).join();
 
 /// Takes one event of the stream.
-function take(block) {
-  let name = "message";
-  const data = [];
-  for (const line of block.split("\n")) {
-    if (line.startsWith("event:")) name = line.slice(6).trim();
-    else if (line.startsWith("data:")) data.push(line.slice(5));
-  }
-  if (!data.length) return false;
-  const value = JSON.parse(data.join("\n"));
+function take(name, value) {
   store.link.state = "live";
   if (name === "snapshot") {
     if (skew === null) skew = Date.parse(value.taken_at) - Date.now();
@@ -161,7 +185,6 @@ function take(block) {
   if (name === "events") note(value);
   if (name === "alerts") (store.past ? present : store).alerts = value.alerts ?? [];
   tell(name);
-  return true;
 }
 
 function note({ newest, events }) {
