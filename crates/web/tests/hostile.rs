@@ -269,16 +269,7 @@ fn a_name_is_a_text_whatever_is_in_it() {
 
 mod tls {
     use super::*;
-    use std::path::Path;
-
-    /// A certificate for localhost, and its key.
-    fn made(folder: &Path, name: &str) -> (Arc<rustls::ServerConfig>, String) {
-        let made = rcgen::generate_simple_self_signed(["localhost".into()]).unwrap();
-        let (cert, key) = (folder.join(format!("{name}.pem")), folder.join(format!("{name}.key")));
-        std::fs::write(&cert, made.cert.pem()).unwrap();
-        std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-        (web::certificate(&cert, &key, None).unwrap(), made.cert.pem())
-    }
+    use crate::support::certificate;
 
     /// Asks and believes only this certificate.
     fn ask(served: &TestServer, certificate: &str) -> Result<String, ureq::Error> {
@@ -296,7 +287,7 @@ mod tls {
     #[test]
     fn callers_see_the_certificate_and_after_a_change_the_new_one() {
         let folder = tempfile::tempdir().unwrap();
-        let ((first, one), (second, other)) = (made(folder.path(), "one"), made(folder.path(), "other"));
+        let ((first, one), (second, other)) = (certificate(folder.path(), "one"), certificate(folder.path(), "other"));
         let served = TestServer::with(Some("t0ken"), Some(first));
         assert!(ask(&served, &one).unwrap().starts_with(r#"{"schema":1"#));
         assert!(ask(&served, &other).is_err());
@@ -309,7 +300,7 @@ mod tls {
     #[ignore = "long"]
     fn who_speaks_in_the_clear_or_not_at_all_is_shown_out() {
         let folder = tempfile::tempdir().unwrap();
-        let (config, certificate) = made(folder.path(), "one");
+        let (config, certificate) = certificate(folder.path(), "one");
         let served = TestServer::with(Some("t0ken"), Some(config));
         let mut silent = served.connect();
         let mut clear = served.connect();

@@ -4,5 +4,6 @@
 
 mod api;
 mod hostile;
+mod http2;
 mod names;
 mod support;

@@ -1,6 +1,7 @@
 //! The thread that answers: sockets, limits, authorization.
 
 mod auth;
+mod http2;
 mod peers;
 mod tls;
 mod write_timeout;
@@ -67,6 +68,7 @@ const HEADERS_WITHIN: Duration = Duration::from_secs(10);
 const GUESS_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_REQUEST: usize = 16 << 10;
 const MOST_HEADERS: usize = 64;
+const TOO_MANY: &str = "too many connections are open: close some, or try again later";
 
 impl WebServer {
     /// Starts the thread. Addresses to listen on are added later.
@@ -136,13 +138,12 @@ async fn accept(listener: TcpListener, shared: Arc<ServerShared>) {
 
 /// Answers at once that there are too many connections. A TLS client could not read it.
 fn send_away(stream: &TcpStream, is_tls: bool) {
-    const WHY: &str =
-        "{\"error\":{\"status\":503,\"reason\":\"too many connections are open: close some, or try again later\"}}\n";
-    let length = WHY.len();
+    let why = format!("{{\"error\":{{\"status\":503,\"reason\":\"{TOO_MANY}\"}}}}\n");
+    let length = why.len();
     if !is_tls {
         let text = format!(
             "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\
-             retry-after: 5\r\nconnection: close\r\n\r\n{WHY}"
+             retry-after: 5\r\nconnection: close\r\n\r\n{why}"
         );
         let _ = stream.try_write(text.as_bytes());
     }
@@ -157,7 +158,10 @@ async fn serve(stream: TcpStream, peer: SocketAddr, place: ConnectionSlot, share
         None => answer(stream, (local, peer), &shared).await,
         Some(tls) => {
             if let Ok(Ok(stream)) = tokio::time::timeout(HEADERS_WITHIN, tls.accept(stream)).await {
-                answer(stream, (local, peer), &shared).await;
+                match stream.get_ref().1.alpn_protocol() {
+                    Some(tls::HTTP2) => http2::answer(stream, (local, peer), &shared).await,
+                    _ => answer(stream, (local, peer), &shared).await,
+                }
             }
         }
     }
@@ -170,7 +174,13 @@ async fn answer(
     ends: (SocketAddr, SocketAddr),
     shared: &Arc<ServerShared>,
 ) {
-    let service = service_fn(|request| respond(request, ends, shared));
+    let service = service_fn(|request| async move {
+        let response = respond(request, ends, shared).await;
+        if response.status() == StatusCode::TOO_MANY_REQUESTS {
+            tokio::time::sleep(GUESS_PAUSE).await;
+        }
+        Ok::<_, Infallible>(response)
+    });
     let _ = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS_WITHIN)
@@ -184,7 +194,7 @@ async fn respond(
     request: Request<Incoming>,
     ends: (SocketAddr, SocketAddr),
     shared: &Arc<ServerShared>,
-) -> Result<Response<AnswerBody>, Infallible> {
+) -> Response<AnswerBody> {
     shared.published.requests.fetch_add(1, Relaxed);
     let considered = async {
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
@@ -202,10 +212,7 @@ async fn respond(
         api::answer(&shared.published, &shared.ask, method, uri, headers, revoked).await
     };
     let mut response = considered.await.unwrap_or_else(HttpRefusal::response);
-    if response.status() == StatusCode::TOO_MANY_REQUESTS {
-        tokio::time::sleep(GUESS_PAUSE).await;
-    }
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response.headers_mut().insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    Ok(response)
+    response
 }

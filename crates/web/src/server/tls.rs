@@ -9,6 +9,9 @@ use rustls::{RootCertStore, ServerConfig};
 use std::path::Path;
 use std::sync::Arc;
 
+/// The name of HTTP/2 in a TLS handshake.
+pub const HTTP2: &[u8] = b"h2";
+
 /// Why there is no certificate to show, for people.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -39,7 +42,7 @@ pub fn certificate(cert: &Path, key: &Path, clients: Option<&Path>) -> Result<Ar
         })
         .and_then(|builder| builder.with_single_cert(chain, secret))
         .map_err(pair)?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![HTTP2.to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
 

@@ -14,7 +14,7 @@ pub struct WriteTimeout<S> {
 }
 
 /// How long a client may take nothing.
-const TIMEOUT: Duration = Duration::from_secs(30);
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 impl<S> WriteTimeout<S> {
     pub fn new(stream: S) -> WriteTimeout<S> {

@@ -6,6 +6,7 @@ use model::{Device, DeviceId, Host, Process, SCHEMA, Snapshot, Timestamp, Watts}
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use web::{Ask, Asker, Published, Question, ServerOptions, WebServer};
@@ -112,6 +113,15 @@ impl TestServer {
         stream.write_all(request.as_bytes()).unwrap();
         read_answer(&mut stream, method == "HEAD").unwrap()
     }
+}
+
+/// A certificate for localhost, and its text for those who trust it.
+pub fn certificate(folder: &Path, name: &str) -> (Arc<rustls::ServerConfig>, String) {
+    let made = rcgen::generate_simple_self_signed(["localhost".into()]).unwrap();
+    let (cert, key) = (folder.join(format!("{name}.pem")), folder.join(format!("{name}.key")));
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    (web::certificate(&cert, &key, None).unwrap(), made.cert.pem())
 }
 
 /// The next answer on a connection. None when it was closed.
