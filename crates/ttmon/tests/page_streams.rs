@@ -3,7 +3,7 @@
 use crate::support::browser::Browser;
 use crate::support::page::{LIVE, Served, assert_clean};
 use crate::support::service::wait_for;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 /// So soon the figures of a page that is opened are live.
@@ -150,5 +150,29 @@ fn a_page_that_waits_for_a_connection_says_so() {
     drop(stopped);
     assert_goes_on(&browser);
     browser.wait_until("document.getElementById('old').hidden");
+    assert_clean(&browser, &served);
+}
+
+#[test]
+fn with_tls_all_that_a_browser_asks_is_on_one_connection() {
+    let Some(browser) = Browser::open("HTTP/2", 1440, 900, "light") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".into()]).unwrap();
+    let [cert, key] =
+        [("cert.pem", made.cert.pem()), ("key.pem", made.signing_key.serialize_pem())].map(|(name, text)| {
+            std::fs::write(folder.path().join(name), text).unwrap();
+            folder.path().join(name).display().to_string()
+        });
+    let served = Served::start("p150x4", &["--tls-cert", &cert, "--tls-key", &key]);
+    for _ in 0..8 {
+        browser.new_tab();
+        browser.go(&served.address("#/device/1"));
+        assert_goes_on(&browser);
+        let others =
+            "return performance.getEntries().map(entry => entry.nextHopProtocol).filter(one => one && one !== 'h2')";
+        assert_eq!(browser.run(others), json!([]));
+    }
+    let status = browser.run("return fetch('api/v1/status').then(answer => answer.json())");
+    assert_eq!((&status["clients"], &status["streams"]), (&json!(1), &json!(1)), "{status}");
     assert_clean(&browser, &served);
 }

@@ -39,7 +39,8 @@ impl Served {
     }
 
     pub fn address(&self, rest: &str) -> String {
-        format!("http://127.0.0.1:{}/{rest}", self.port)
+        let scheme = if self.options.iter().any(|option| option == "--tls-cert") { "https" } else { "http" };
+        format!("{scheme}://127.0.0.1:{}/{rest}", self.port)
     }
 
     pub fn poc_socket(&self) -> PathBuf {
