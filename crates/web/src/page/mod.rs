@@ -1,7 +1,8 @@
 //! The page that a browser shows: plain HTML, CSS and JavaScript, as they are in this folder.
 //!
-//! `js/main.js` is the frame, with a file for each view; `js/store.js` holds the data and keeps it current; `js/figures.js` has the
-//! tables of figures that the views are made of. What a process writes about itself only becomes the text of a text node.
+//! `js/main.js` is the frame, with a file for each view; `js/stream.js` has the one stream of all tabs; `js/store.js` holds the data
+//! and keeps it current; `js/figures.js` has the tables of figures that the views are made of. What a process writes about itself only
+//! becomes the text of a text node.
 
 pub struct Asset {
     /// From the root, `/` for the page itself.

@@ -1,5 +1,5 @@
-// Requests to the service, and its stream: one for all tabs of a browser, which opens six connections to a host at the most. A shared
-// worker runs this file and holds the stream. Where a browser has no shared workers, each page holds its own.
+// Requests to the service, and its stream: one for all tabs of a browser, which opens at most six connections to a host. A shared
+// worker runs this file and reads the stream. Where a browser has no shared workers, each page reads its own.
 
 /// The service sends something every 15 seconds. A connection without news for this long is lost, in milliseconds.
 const SILENCE = 40e3;
