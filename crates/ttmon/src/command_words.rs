@@ -62,13 +62,22 @@ fn has_other_word(arguments: &[OsString], definition: &Command) -> bool {
     words.next().is_some_and(|at| smi.get_subcommands().all(|command| arguments[at] != command.get_name()))
 }
 
+/// A program of this name is `ttmon smi`.
+const NVIDIA_SMI: &str = "nvidia-smi";
+
 /// The command that the program's name stands for.
 pub fn of_program(arguments: &[OsString]) -> Option<&'static str> {
     match arguments.first().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str)? {
+        NVIDIA_SMI => Some("smi"),
         "allocation_monitor_client" => Some("mem"),
         "allocation_server" | "allocation_server_poc" => Some("serve"),
         _ => None,
     }
+}
+
+/// Whether this program was called nvidia-smi.
+pub fn called_nvidia_smi() -> bool {
+    std::env::args_os().next().is_some_and(|called| Path::new(&called).file_name() == Some(OsStr::new(NVIDIA_SMI)))
 }
 
 /// The words of `ttmon smi` as clap knows them.

@@ -647,3 +647,74 @@ fn a_verbose_version_says_what_the_program_is_made_of() {
     );
     assert_eq!(ttmon(&["--version"]).out, concat!("ttmon ", env!("CARGO_PKG_VERSION"), "\n"));
 }
+
+#[test]
+fn what_cannot_be_printed_is_an_error() {
+    let machine = Machine::with(&[Chip::p150a(0)]);
+    for words in [
+        &["--help"][..],
+        &["--version"],
+        &["--version", "--verbose"],
+        &["smi", "--help"],
+        &["smi", "--root", machine.root()],
+    ] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let full = Command::new(TTMON).args(words).stdout(full).output().unwrap();
+        assert_eq!(full.status.code(), Some(1), "{words:?}");
+        let closed = Command::new("sh").args(["-c", "exec \"$@\" >&-", "sh", TTMON]).args(words).output().unwrap();
+        assert_eq!(closed.status.code(), Some(1), "{words:?}");
+    }
+}
+
+#[test]
+fn a_program_called_nvidia_smi_answers_as_one() {
+    use std::os::unix::process::CommandExt;
+    let machine = Machine::with(&[Chip::p150a(0)]);
+    let called = |words: &[&str]| {
+        let mut command = Command::new(TTMON);
+        run(command.arg0("/usr/bin/nvidia-smi").args(words).args(["--root", machine.root()]))
+    };
+    let xml = called(&["-q", "-x"]);
+    assert!(xml.out.contains("<!DOCTYPE nvidia_smi_log SYSTEM") && xml.out.contains("<nvidia_smi_log>"), "{}", xml.err);
+    let query =
+        called(&["--query-gpu=clocks.sm,pcie.link.gen.max,power.draw.instant,gpu_name", "--format=csv, noheader"]);
+    assert_eq!((query.code, query.out.lines().count()), (Some(0), 1), "{}", query.err);
+    let header = called(&[
+        "--query-gpu=clocks.sm,pcie.link.gen.max,enforced.power.limit,power.draw.instant,gpu_name",
+        "--format=csv",
+    ]);
+    let names = "clocks.sm [MHz], pcie.link.gen.max, enforced.power.limit [W], power.draw.instant [W], name";
+    assert_eq!(header.out.lines().next(), Some(names));
+    assert!(
+        called(&["-lms", "1"]).err.starts_with("error: -lms: invalid value \"1\": expected a whole number from 10 to")
+    );
+}
+
+#[test]
+fn a_mistake_of_a_program_called_tt_smi_points_to_its_own_help() {
+    use std::os::unix::process::CommandExt;
+    let called = |words: &[&str]| run(Command::new(TTMON).arg0("tt-smi").args(words).env_remove("HOME"));
+    let nonsense = called(&["--nonsense"]);
+    assert_eq!(nonsense.err, "error: there is no option --nonsense: `tt-smi --help` lists all\n");
+    let file = called(&["-f"]);
+    let why = "error: -f: HOME is not set, so there is no folder for the file: name one, -f FILE\n";
+    assert_eq!((file.code, file.err.as_str()), (Some(2), why));
+}
+
+#[test]
+fn the_monitor_draws_on_a_terminal_that_does_not_know_its_size() {
+    let line = format!("stty cols 0 rows 0; exec timeout --foreground 60 {TTMON} top --sim=n300,idle");
+    let mut command = Command::new("script");
+    command.args(["-qec", &line, "/dev/null"]).env("SHELL", "/bin/sh").env("LANG", "C.UTF-8").env("TERM", "xterm");
+    command.env_remove("COLUMNS").env_remove("LINES").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let (mut out, mut text, mut buffer) = (child.stdout.take().unwrap(), Vec::new(), [0; 4096]);
+    while !String::from_utf8_lossy(&text).contains("n300") {
+        let length = out.read(&mut buffer).unwrap();
+        assert!(length > 0, "ended early: {}", String::from_utf8_lossy(&text));
+        text.extend_from_slice(&buffer[..length]);
+    }
+    std::io::Write::write_all(child.stdin.as_mut().unwrap(), b"q").unwrap();
+    out.read_to_end(&mut text).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}

@@ -93,7 +93,7 @@ pub struct SmiOptions {
     #[arg(long, requires = "filename", hide = true)]
     pub saved: bool,
     /// Print the versions of ttmon and of the driver
-    #[arg(long, group = "view")]
+    #[arg(short = 'V', short_alias = 'v', long, group = "view")]
     pub version: bool,
     /// Write to FILE instead of standard output
     #[arg(short, long, value_name = "FILE")]
@@ -101,6 +101,9 @@ pub struct SmiOptions {
     /// Colour: on a terminal, always or never. NO_COLOR is honoured
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
     pub color: Color,
+    /// The same as --color=never
+    #[arg(long, global = true, conflicts_with = "color")]
+    pub no_color: bool,
     /// Draw with ASCII characters only
     #[arg(long, global = true)]
     pub ascii: bool,
@@ -172,8 +175,12 @@ pub struct StreamArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CsvOption {
+    // A blank may follow the comma of a list.
+    #[value(alias = " csv")]
     Csv,
+    #[value(alias = " noheader")]
     Noheader,
+    #[value(alias = " nounits")]
     Nounits,
 }
 

@@ -81,7 +81,7 @@ fn chosen(names: &[String], fields: &[CsvField], option: &str) -> anyhow::Result
     let find = |name: &String| {
         let name = name.trim();
         let field = fields.iter().find(|field| field.names().any(|known| known.eq_ignore_ascii_case(name)));
-        field.cloned().or_else(|| nvidia::unmeasured(name)).ok_or_else(|| {
+        field.map(|field| field.as_typed(name)).or_else(|| nvidia::unmeasured(name)).ok_or_else(|| {
             let near = nearest(name, fields.iter().flat_map(CsvField::names));
             let hint = near.map_or_else(String::new, |near| format!("did you mean {near:?}? "));
             let message = format!("{option}: unknown field {name:?}: {hint}`ttmon smi --help-query` lists all fields");

@@ -25,7 +25,7 @@ pub struct CsvRow<'a> {
 #[derive(Clone)]
 pub struct CsvField {
     pub name: Cow<'static, str>,
-    /// Other names for it; the header has `name`.
+    /// Other names for it.
     pub aliases: &'static [&'static str],
     pub help: Cow<'static, str>,
     pub form: NumberForm,
@@ -56,6 +56,14 @@ pub enum NumberForm {
 impl CsvField {
     pub fn names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&*self.name).chain(self.aliases.iter().copied())
+    }
+
+    /// The field with the name for the header: nvidia-smi's own names stay as they were typed, since callers look for them there. It
+    /// shortens those in `gpu_` itself.
+    pub fn as_typed(&self, typed: &str) -> CsvField {
+        let is_nvidia = |name: &&&str| name.contains('.') || **name == "vbios_version";
+        let other = self.aliases.iter().filter(is_nvidia).find(|name| name.eq_ignore_ascii_case(typed));
+        CsvField { name: other.map_or_else(|| self.name.clone(), |name| (*name).into()), ..self.clone() }
     }
 
     /// The unit that header and answer have.

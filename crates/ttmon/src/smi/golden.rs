@@ -269,7 +269,7 @@ fn sections_of_deep_reads_are_shown_alone_and_fit_a_terminal() {
 
 #[test]
 fn xml_has_the_raw_table_where_it_was_asked_for() {
-    let text = xml::text(&read_deeply(), &report::sections(&["RAW".into()]).unwrap(), TIME);
+    let text = xml::text(&read_deeply(), &report::sections(&["RAW".into()]).unwrap(), TIME, false);
     assert!(text.contains("<tag number=\"22\" name=\"GDDR_STATUS\">0x15151595</tag>"), "{text}");
     assert!(text.contains("<tag number=\"200\" name=\"\">0xc0ffee00</tag>"), "{text}");
 }
@@ -278,6 +278,8 @@ fn xml_has_the_raw_table_where_it_was_asked_for() {
 fn the_report_can_be_cut_to_sections() {
     let some = report::sections(&["memory".into(), "PIDS".into()]).unwrap();
     expect_file!["golden/report-memory-pids.txt"].assert_eq(&report::text(&example::machine(), &some, TIME));
+    let unmeasured = report::sections(&["ecc".into()]).unwrap_err().to_string();
+    assert!(unmeasured.starts_with("-d: nothing of nvidia-smi's section ECC is measured here"), "{unmeasured}");
     let error = report::sections(&["MEMROY".into()]).unwrap_err().to_string();
     assert!(error.starts_with("-d: \"MEMROY\" is not a section: did you mean MEMORY?"), "{error}");
 }
@@ -382,7 +384,12 @@ fn columns_are_chosen_by_nvidia_s_letters() {
 fn xml_has_nvidia_s_names_and_all_figures() {
     let mut machine = example::machine();
     machine.processes[0].name = Some("<a> & \"b\"\n".into());
-    expect_file!["golden/query.xml"].assert_eq(&xml::text(&machine, &report::sections(&[]).unwrap(), TIME));
+    let text = |as_nvidia| xml::text(&machine, &report::sections(&[]).unwrap(), TIME, as_nvidia);
+    expect_file!["golden/query.xml"].assert_eq(&text(false));
+    // Telegraf, netdata and CloudWatch look for this root.
+    let begin = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+        <!DOCTYPE nvidia_smi_log SYSTEM \"nvsmi_device_v12.dtd\">\n<nvidia_smi_log>\n";
+    assert!(text(true).starts_with(begin) && text(true).ends_with("</nvidia_smi_log>\n"));
 }
 
 #[test]

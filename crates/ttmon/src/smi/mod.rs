@@ -24,9 +24,10 @@ pub mod table;
 mod tt_smi;
 mod xml;
 
+use crate::command_words::called_nvidia_smi;
 use crate::json::json;
 use crate::left_behind::allocate_apart;
-use crate::screen::{LONG_TIME, Output, OutputScreen, Rounds, local_time};
+use crate::screen::{Color, LONG_TIME, Output, OutputScreen, Rounds, local_time};
 use alerts::settings::AlertSettings;
 use args::{CsvOption, StreamCommand};
 pub use args::{SmiArgs, SmiOptions};
@@ -60,7 +61,7 @@ pub fn run(machine: &MachineArgs, args: &SmiArgs) -> anyhow::Result<Exit> {
     }
     let mut screen = OutputScreen::new(Output {
         path: args.filename.clone().or_else(|| stream_file(args)),
-        color: args.color,
+        color: if args.no_color { Color::Never } else { args.color },
         ascii: args.ascii,
         in_place: args.watch.is_some(),
         choose: "-i",
@@ -230,7 +231,7 @@ impl SmiView {
             SmiView::Table => table::text(snapshot, style, &time(LONG_TIME)),
             SmiView::List => list::text(snapshot),
             SmiView::Report(sections) => plain(report::text(snapshot, sections, &time(LONG_TIME))),
-            SmiView::Xml(sections) => xml::text(snapshot, sections, &time(LONG_TIME)),
+            SmiView::Xml(sections) => xml::text(snapshot, sections, &time(LONG_TIME), called_nvidia_smi()),
             SmiView::Matrix => links::matrix(snapshot),
             SmiView::Links => links::status(snapshot),
             SmiView::Version => version(snapshot),

@@ -16,6 +16,23 @@ const FIELDS: &[(&str, &str)] = &[
     ("gpu_operation_mode.", ""), ("hostname", ""), ("mps.", ""), ("time_to_", ""),
 ];
 
+/// Sections of its `-q -d` about what the chips do not have, or the driver does not publish.
+pub const SECTIONS: [&str; 13] = [
+    "ECC",
+    "PERFORMANCE",
+    "SUPPORTED_CLOCKS",
+    "ACCOUNTING",
+    "COMPUTE",
+    "PAGE_RETIREMENT",
+    "ENCODER_STATS",
+    "FBC_STATS",
+    "ROW_REMAPPER",
+    "RESET_STATUS",
+    "GSP_FIRMWARE_VERSION",
+    "POWER_SMOOTHING",
+    "POWER_PROFILES",
+];
+
 /// The unit of a field that is nvidia-smi's and that nothing here measures.
 pub fn unit(name: &str) -> Option<&'static str> {
     let lower = name.to_ascii_lowercase();

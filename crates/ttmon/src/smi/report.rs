@@ -1,6 +1,7 @@
 //! `-q`: everything about every device. Sections, rows and units are those of the tables of figures.
 
 use super::deep_report::{self, DeepNote};
+use super::nvidia_unknown;
 use super::process_row::ProcessRow;
 use model::figure::deep::AICLK_LIMITED;
 use model::figure::device::figures_of;
@@ -22,8 +23,14 @@ pub fn sections(names: &[String]) -> anyhow::Result<Vec<Section>> {
     let find = |name: &String| {
         let typed = name.trim().to_ascii_uppercase();
         words.iter().position(|word| *word == typed).map(|n| Section::ALL[n]).ok_or_else(|| {
-            let near = did_you_mean(&typed, words.iter().map(String::as_str));
-            Failure::error(Exit::Usage, format!("-d: {name:?} is not a section: {near}they are {}", words.join(", ")))
+            let why = match nvidia_unknown::SECTIONS.contains(&typed.as_str()) {
+                true => format!("nothing of nvidia-smi's section {typed} is measured here: leave it out; sections"),
+                false => {
+                    let near = did_you_mean(&typed, words.iter().map(String::as_str));
+                    format!("{name:?} is not a section: {near}they")
+                }
+            };
+            Failure::error(Exit::Usage, format!("-d: {why} are {}", words.join(", ")))
         })
     };
     names.iter().map(find).collect()

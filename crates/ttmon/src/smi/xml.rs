@@ -10,9 +10,14 @@ use show::text::clean;
 
 const NA: &str = "N/A";
 
-pub fn text(snapshot: &Snapshot, sections: &[Section], time: &str) -> String {
+/// The document. A program called nvidia-smi has that one's root and document type: readers look for both.
+pub fn text(snapshot: &Snapshot, sections: &[Section], time: &str, as_nvidia: bool) -> String {
     let mut xml = Xml { text: "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".into(), depth: 0 };
-    xml.open("ttmon_log", "");
+    let root = if as_nvidia { "nvidia_smi_log" } else { "ttmon_log" };
+    if as_nvidia {
+        xml.line("<!DOCTYPE nvidia_smi_log SYSTEM \"nvsmi_device_v12.dtd\">");
+    }
+    xml.open(root, "");
     xml.element("timestamp", Some(time));
     xml.element(DRIVER_VERSION.name, DRIVER_VERSION.text(snapshot).as_deref());
     xml.element("attached_gpus", Some(&snapshot.devices.len().to_string()));
@@ -23,7 +28,7 @@ pub fn text(snapshot: &Snapshot, sections: &[Section], time: &str) -> String {
     for device in &snapshot.devices {
         device_of(&mut xml, snapshot, device, sections);
     }
-    xml.close("ttmon_log");
+    xml.close(root);
     xml.text
 }
 
