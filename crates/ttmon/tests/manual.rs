@@ -107,6 +107,9 @@ fn bash_completes_commands_options_and_values() {
     assert_eq!(offered("ttmon smi --query-p"), ["--query-processes"]);
     assert_eq!(offered("ttmon smi dm"), ["dmon"]);
     assert_eq!(offered("ttmon smi --color al"), ["always"]);
+    assert_eq!(offered("ttmon smi --color=al"), ["always"]);
+    assert_eq!(offered("ttmon smi --format=cs"), ["csv"]);
+    assert_eq!(offered("ttmon smi --query-compute-apps=process_n"), ["process_name"]);
     assert_eq!(offered("ttmon smi --query-gpu=temperature.g"), ["temperature.gpu"]);
     assert_eq!(offered("ttmon smi --query-gpu=index,temperature.g"), ["index,temperature.gpu"]);
     assert_eq!(offered("ttmon smi -i "), ["0", "0000:01:00.0", "1", "0000:09:00.0"]);
@@ -115,6 +118,19 @@ fn bash_completes_commands_options_and_values() {
     assert_eq!(offered("ttmon top --sim=n3"), ["n300"]);
     assert_eq!(offered("ttmon top --sim=n300,ag"), ["n300,agent"]);
     assert_eq!(offered("ttmon smi --by us"), ["user"]);
+}
+
+#[test]
+fn elvish_and_powershell_have_scripts_with_all_commands() {
+    for (shell, begins) in
+        [("elvish", "set edit:completion:arg-completer[ttmon]"), ("powershell", "Register-ArgumentCompleter")]
+    {
+        let made = ttmon(&["completions", shell]);
+        assert_eq!((made.code, made.err.as_str()), (Some(0), ""));
+        for text in [begins, "--query-device", "doctor"] {
+            assert!(made.out.contains(text), "{shell}: {text}");
+        }
+    }
 }
 
 #[test]
@@ -133,7 +149,8 @@ fn zsh_and_fish_complete_commands_options_and_values() {
         assert_eq!(offered("ttmon ser"), ["serve"]);
         assert_eq!(offered("ttmon smi --query-p"), ["--query-processes"]);
         assert_eq!(offered("ttmon smi --by us"), ["user"]);
-        assert_eq!(offered("ttmon smi --query-gpu temperature.g"), ["temperature.gpu"; 0], "an alias is not completed");
+        assert_eq!(offered("ttmon smi --query-gpu temperature.g"), ["temperature.gpu"]);
+        assert_eq!(offered("ttmon smi --query-compute-apps=process_n"), ["--query-compute-apps=process_name"]);
         assert_eq!(offered("ttmon smi --query-device index,temperature.g"), ["index,temperature.gpu"]);
         assert_eq!(offered("ttmon smi --query-device=energy"), ["--query-device=energy_joules_total"]);
         assert_eq!(offered("ttmon smi -q -d TEMP"), ["TEMPERATURE"]);
@@ -158,6 +175,8 @@ fn zsh_and_fish_complete_commands_options_and_values() {
             ":SECTION: _ttmon_list sections'",
             ":DEVICE: _ttmon_list devices'",
             ":SPEC: _ttmon_list simulations'",
+            "--query-gpu=[",
+            "--query-compute-apps=[",
             ":WHOSE:(user job unit pod)'",
         ] {
             assert!(text.contains(values), "{values}");

@@ -24,6 +24,9 @@ pub enum CompletedShell {
     Bash,
     Zsh,
     Fish,
+    Elvish,
+    #[value(name = "powershell")]
+    PowerShell,
 }
 
 /// Words that are not in the definition of the command line.
@@ -44,6 +47,8 @@ pub fn run(machine: &MachineArgs, mut definition: Command, args: &CompletionsArg
     let shell = match args.shell {
         Some(CompletedShell::Zsh) => Shell::Zsh,
         Some(CompletedShell::Fish) => Shell::Fish,
+        Some(CompletedShell::Elvish) => Shell::Elvish,
+        Some(CompletedShell::PowerShell) => Shell::PowerShell,
         Some(CompletedShell::Bash) | None => Shell::Bash,
     };
     let mut script = Vec::new();
@@ -52,7 +57,9 @@ pub fn run(machine: &MachineArgs, mut definition: Command, args: &CompletionsArg
     let script = match shell {
         Shell::Zsh => with_zsh_values(&script),
         Shell::Fish => with_fish_values(&script),
-        _ => script.into_owned() + BASH_VALUES,
+        Shell::Bash => script.into_owned() + BASH_VALUES,
+        // Commands and options; their scripts are for other systems, too.
+        _ => script.into_owned(),
     };
     io::stdout().lock().write_all(script.as_bytes())?;
     Ok(Exit::Success)
@@ -68,6 +75,17 @@ const VALUES: [(&str, &str); 6] = [
     ("sim", "simulations"),
 ];
 
+/// Options by nvidia-smi's names, which clap's scripts leave out.
+const OTHER_NAMES: [(&str, &str); 2] = [("query-device", "query-gpu"), ("query-processes", "query-compute-apps")];
+
+/// A line of a script, and the same for the other name of its option, which stands between these.
+fn by_both_names(line: &str, (before, after): (&str, &str)) -> String {
+    let name = |name: &str| format!("{before}{name}{after}");
+    let other = OTHER_NAMES.iter().find(|(ours, _)| line.contains(&name(ours)));
+    let other = other.map(|(ours, nvidia)| line.replace(&name(ours), &name(nvidia)));
+    format!("{line}{}", other.unwrap_or_default())
+}
+
 /// In zsh a line has the option, its help and what completes it: `'*--id=[…]:DEVICE:_default'`. One by its letter has the same help.
 fn with_zsh_values(script: &str) -> String {
     let kind = |line: &str| {
@@ -78,7 +96,9 @@ fn with_zsh_values(script: &str) -> String {
             .or_else(|| line.starts_with("'*::words -- ").then_some("topics"))
     };
     let completed = |line: &str| match (kind(line), line.rsplit_once(":_default'")) {
-        (Some(kind), Some((before, after))) => format!("{before}: _ttmon_list {kind}'{after}\n"),
+        (Some(kind), Some((before, after))) => {
+            by_both_names(&format!("{before}: _ttmon_list {kind}'{after}\n"), ("--", "=["))
+        }
         _ => format!("{line}\n"),
     };
     let lines: String = script.lines().map(completed).collect();
@@ -94,7 +114,7 @@ fn with_fish_values(script: &str) -> String {
     let completed = |line: &str| {
         let kind = VALUES.iter().find(|(option, _)| line.contains(&format!(" -l {option} "))).map(|(_, kind)| kind);
         match kind.filter(|_| line.ends_with(" -r")) {
-            Some(kind) => format!("{line} -f -a \"(__ttmon_list {kind})\"\n"),
+            Some(kind) => by_both_names(&format!("{line} -f -a \"(__ttmon_list {kind})\"\n"), (" -l ", " ")),
             None => format!("{line}\n"),
         }
     };
@@ -150,12 +170,12 @@ _ttmon_values() {
             case " ${COMP_WORDS[*]} " in
                 *" -q "*|*" --query "*) _ttmon_list sections "$typed" ;;
                 *" mem "*) _ttmon_list devices "$typed" ;;
-                *) _ttmon "$@" ;;
+                *) _ttmon "$1" "$typed" "$option" ;;
             esac ;;
         help)
             _ttmon "$@"
             COMPREPLY+=($(compgen -W "$(ttmon completions --words topics 2>/dev/null)" -- "$typed")) ;;
-        *) _ttmon "$@" ;;
+        *) _ttmon "$1" "$typed" "$option" ;;
     esac
 }
 
