@@ -242,13 +242,15 @@ fn named_rule(table: &Table, name: &str, known: &[Rule]) -> Result<(Rule, bool),
         (None, None) => return Err(("when", "when is missing".into())),
     };
     let severity = of("severity", severity(table, "severity"))?;
+    // Words belong to what is compared: of another comparison they might not be true.
+    let described = base.filter(|base| base.condition.when == condition.when);
     let rule = Rule {
         condition,
         severity: severity.or(base.map(|base| base.severity)).unwrap_or(Severity::Warning),
         process: of("process", string(table, "process"))?,
         devices: of("device", devices(table))?,
-        text: of("text", string(table, "text"))?.or_else(|| base.and_then(|base| base.text.clone())),
-        advice: of("advice", string(table, "advice"))?.or_else(|| base.and_then(|base| base.advice.clone())),
+        text: of("text", string(table, "text"))?.or_else(|| described.and_then(|base| base.text.clone())),
+        advice: of("advice", string(table, "advice"))?.or_else(|| described.and_then(|base| base.advice.clone())),
         name: name.to_owned(),
     };
     if rule.process.is_some() && rule.scope() == Scope::Device {
@@ -333,6 +335,24 @@ mod tests {
 
     fn parse(text: &str) -> (AlertSettings, Vec<Problem>) {
         read(text, &text.parse().unwrap())
+    }
+
+    #[test]
+    fn a_built_in_rule_keeps_its_words_where_it_compares_the_same() {
+        let hot = |lines: &str| {
+            let (settings, problems) = parse(&format!("[[alert]]\nname = \"hot\"\n{lines}"));
+            assert_eq!(problems, []);
+            settings.rules.into_iter().find(|rule| rule.name == "hot").unwrap()
+        };
+        for lines in ["severity = \"critical\"", "when = \"asic_temp >= 95% for 5m\""] {
+            let rule = hot(lines);
+            assert_eq!(rule.words(), "near its temperature limit", "{lines}");
+            assert!(rule.advice.is_some(), "{lines}");
+        }
+        let rule = hot("when = \"asic_temp > 36 for 1s\"");
+        assert_eq!((rule.words(), rule.advice.as_deref()), ("hot", None), "36 °C is not near the limit");
+        let rule = hot("when = \"asic_temp > 36\"\ntext = \"warmer than usual\"");
+        assert_eq!((rule.words(), rule.advice.as_deref()), ("warmer than usual", None));
     }
 
     #[test]
