@@ -102,6 +102,16 @@ fn json_has_the_devices_and_the_checks() {
 }
 
 #[test]
+fn the_devices_of_a_named_service_are_those_that_it_sees() {
+    let service = Service::start(Machine::with(&[0, 1].map(|n| Chip { heartbeat: None, ..Chip::p150a(n) })));
+    let socket = service.socket();
+    let run = health(&["--service", socket.to_str().unwrap(), "--require", "2"]);
+    assert_eq!(run.code, Some(0), "{}{}", run.out, run.err);
+    let run = health(&["--service", socket.to_str().unwrap(), "--require", "3"]);
+    assert_eq!(run.code, Some(1), "{}{}", run.out, run.err);
+}
+
+#[test]
 fn a_stopped_service_and_a_stuck_device_hold_nothing_up() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("sock");

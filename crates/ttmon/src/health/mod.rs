@@ -6,7 +6,7 @@ mod tests;
 mod verdict;
 
 use crate::json::json;
-use model::{Alert, Celsius, Selector};
+use model::{Alert, Celsius, Selector, Snapshot};
 use require::Required;
 use show::terminal::{locale_is_utf8, on_terminal};
 use show::text::clean;
@@ -69,7 +69,11 @@ pub fn run(args: &MachineArgs, health: &HealthArgs) -> anyhow::Result<Exit> {
         }
         _ => None,
     };
-    snapshot.alerts.extend(answer.and_then(Result::ok).unwrap_or_default());
+    if let Some(Ok(answer)) = answer {
+        // The devices of a service that is named are those that it sees.
+        snapshot = answer.snapshot.unwrap_or(snapshot);
+        snapshot.alerts.extend(answer.alerts);
+    }
     // It says why nothing can be read. Without a driver that is another exit code.
     if let Err(error) = exit_status::of_machine(&snapshot, &machine) {
         if error.downcast_ref::<Failure>().is_some_and(|failure| failure.exit() == Exit::NoDriver) {
@@ -95,19 +99,30 @@ pub fn run(args: &MachineArgs, health: &HealthArgs) -> anyhow::Result<Exit> {
     Ok(if verdict.healthy { Exit::Success } else { Exit::Failure })
 }
 
-/// The alerts of the service, asked in a thread of its own: a service that is stopped holds no verdict up.
-fn ask_service(args: &MachineArgs) -> Option<mpsc::Receiver<Result<Vec<Alert>, String>>> {
+/// What the service says.
+struct ServiceAnswer {
+    alerts: Vec<Alert>,
+    /// Where its devices are asked for.
+    snapshot: Option<Snapshot>,
+}
+
+/// The alerts of the service, asked in a thread of its own: a service that is stopped holds no verdict up. Of a service that is named, and
+/// where no machine is, also its devices.
+fn ask_service(args: &MachineArgs) -> Option<mpsc::Receiver<Result<ServiceAnswer, String>>> {
     let is_of_this_machine = args.sim.is_none() && args.root.is_none();
     if args.service.is_none() && !is_of_this_machine {
         return None;
     }
     let mut client = ServiceClient::new(args.service.as_deref())?;
     let (send, receive) = mpsc::channel();
+    let shows_devices = args.service.is_some() && is_of_this_machine;
     std::thread::spawn(move || {
         let alerts = client.alerts().map(|reply| reply.alerts);
+        let snapshot = if shows_devices && alerts.is_some() { client.snapshot() } else { None };
+        let snapshot = snapshot.map(|snapshot| Snapshot { alerts: Vec::new(), ..snapshot });
         let why = || client.complaint().map_or_else(|| "the service does not answer".into(), said);
         // Nobody listens any more where it came too late.
-        let _ = send.send(alerts.ok_or_else(why));
+        let _ = send.send(alerts.map(|alerts| ServiceAnswer { alerts, snapshot }).ok_or_else(why));
     });
     Some(receive)
 }
