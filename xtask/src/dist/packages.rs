@@ -3,6 +3,7 @@
 use super::build::Built;
 use super::output;
 use anyhow::Context;
+use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,7 @@ impl Package {
             ("share/doc/ttmon/copyright".into(), read("LICENSE")?),
             ("share/doc/ttmon/examples/config.toml".into(), example(&built.program)?.into_bytes()),
         ];
+        files.extend(documents(top)?);
         files.extend(man_pages(&built.program, &built.target, &built.epoch)?);
         files.extend(completions(&built.program)?);
         files.sort();
@@ -93,6 +95,20 @@ fn completions(program: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
         files.push((place.to_owned(), text.into_bytes()));
     }
     Ok(files)
+}
+
+/// The pages of docs, and the pictures that README.md shows: its links work where it is installed.
+fn documents(top: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+    let readme = fs::read_to_string(top.join("README.md"))?;
+    let linked = readme.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+    let mut names: BTreeSet<String> = linked.filter(|link| link.starts_with("docs/")).map(str::to_owned).collect();
+    for entry in fs::read_dir(top.join("docs"))? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".md") {
+            names.insert(format!("docs/{name}"));
+        }
+    }
+    names.into_iter().map(|name| Ok((format!("share/doc/ttmon/{name}"), fs::read(top.join(&name))?))).collect()
 }
 
 /// The packages, and where they are.
