@@ -53,13 +53,13 @@ impl Notifier {
             Channel::Webhook { url, .. } => {
                 let body = message(notices, &host, is_test).to_string();
                 let answer = self.http()?.post_json(&url, body.as_bytes())?;
-                Ok(first_line(&answer).map_or_else(|| "taken".into(), |line| format!("taken: {line}")))
+                Ok(first_line(&answer).map_or_else(|| "accepted".into(), |line| format!("accepted: {line}")))
             }
             Channel::Alertmanager { url, .. } => {
                 let all: Vec<Value> =
                     notices.iter().map(|notice| for_alertmanager(notice, &host, now, is_test)).collect();
                 self.http()?.post_json(&format!("{url}/api/v2/alerts"), Value::from(all).to_string().as_bytes())?;
-                Ok("taken".into())
+                Ok("accepted".into())
             }
             Channel::Command { run } => {
                 let body = message(notices, &host, is_test).to_string() + "\n";

@@ -256,7 +256,7 @@ fn check_test_and_export_say_what_is_wrong_and_what_was_answered() {
     let checked = with(&["check"]);
     assert_eq!(checked.out, format!("{file}: ok, 1 rules and 1 receivers\n"), "{}", checked.err);
     let tested = with(&["test", "hot"]);
-    assert_eq!((tested.out, tested.code), (format!("webhook http://{}/…: taken: so\n", hook.address), Some(0)));
+    assert_eq!((tested.out, tested.code), (format!("webhook http://{}/…: accepted: so\n", hook.address), Some(0)));
     let heard = hook.heard.lock().unwrap()[0].clone();
     assert_eq!((&heard["test"], &heard["alerts"][0]["name"]), (&json!(true), &json!("hot")));
     assert_eq!(with(&["test", "hut"]).err, "error: there is no rule called \"hut\": there are hot\n");

@@ -50,8 +50,12 @@ pub fn devices(found: &Findings) -> DoctorCheck {
         .filter(|function| function.driver.as_ref().is_some_and(|name| name != "tenstorrent"))
         .collect();
     match (&functions[..], &unbound[..]) {
-        ([], _) => DoctorCheck::problem(NAME, "no Tenstorrent device is on the PCI bus", "lspci -d 1e52:")
-            .at("/sys/bus/pci/devices"),
+        ([], _) => DoctorCheck::problem(
+            NAME,
+            "no Tenstorrent device is on the PCI bus: check the slot and the power cables",
+            "echo 1 | sudo tee /sys/bus/pci/rescan",
+        )
+        .at("/sys/bus/pci/devices"),
         (_, [_, ..]) if !found.setup.driver_is_loaded => DoctorCheck::not_applicable(
             NAME,
             format!("{} wait for the driver", count(functions.len() as u64, "device", "devices")),
