@@ -16,8 +16,10 @@ pub(crate) struct SimDevice {
     pub frozen: bool,
     /// Its readers wait forever.
     pub stuck: bool,
-    /// For how long its cores have worked.
+    /// For how long its cores have worked since the start of the machine.
     pub busy: Duration,
+    /// The last tick at which it could work.
+    pub worked_until: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,19 +36,30 @@ impl SimDevice {
         let motion = Motion::new(kind, index.into(), seed);
         let mut chip = Chip::of(kind, index);
         motion.show(&mut chip);
-        SimDevice { chip, motion, state: SimState::Answering, frozen: false, stuck: false, busy: Duration::ZERO }
+        SimDevice {
+            chip,
+            motion,
+            state: SimState::Answering,
+            frozen: false,
+            stuck: false,
+            busy: Duration::ZERO,
+            worked_until: 0,
+        }
     }
 
-    /// One tick with this load from its job, if it can work at all.
-    pub fn tick(&mut self, now: u64, load: f64) {
+    /// One tick in which its job keeps it so busy, with so much effort, if it can work at all.
+    pub fn tick(&mut self, now: u64, load: f64, effort: f64) {
         self.state = match self.state {
             SimState::Resetting(until) if until <= now => SimState::Answering,
             state => state,
         };
-        let load = if self.state == SimState::Answering { load } else { 0.0 };
+        if self.state == SimState::Answering {
+            self.worked_until = now;
+        }
+        let (load, effort) = if self.state == SimState::Answering { (load, effort) } else { (0.0, 0.0) };
         let beats = !self.frozen && !matches!(self.state, SimState::Resetting(_));
         self.busy += Duration::from_secs_f64(load.clamp(0.0, 1.0) / TICKS_PER_SECOND as f64);
-        self.motion.tick(load, beats);
+        self.motion.tick(effort, beats);
         self.motion.show(&mut self.chip);
         if is_too_hot(&self.chip) {
             self.chip.aiclk = self.chip.aiclk.map(|clock| clock - clock / 3);

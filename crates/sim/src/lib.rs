@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod agent;
+mod banks;
 mod child;
 mod counted;
 mod device;
@@ -17,6 +18,7 @@ mod kind;
 mod machine;
 mod motion;
 mod order;
+mod past;
 mod plan;
 pub mod region;
 mod running;
@@ -24,6 +26,7 @@ mod spec;
 pub mod tree;
 mod umd_lock;
 mod wave;
+mod work;
 mod worker;
 mod working_chip;
 mod workload;
@@ -33,7 +36,7 @@ pub use inject::Inject;
 pub use kind::BoardKind;
 pub use machine::SimMachine;
 pub use running::Running;
-pub use spec::{Spec, SpecError};
+pub use spec::{DEFAULT_SPEC, Spec, SpecError};
 pub use tree::telemetry_table;
 pub use working_chip::{WorkingChip, job_load};
 pub use workload::run_workload_if_asked;

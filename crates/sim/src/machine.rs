@@ -6,18 +6,20 @@ use crate::device::{SimDevice, SimState};
 use crate::folder::MachineFolder;
 use crate::inject::{Inject, InjectedFaults};
 use crate::kernel_log::SimKernelLog;
-use crate::plan;
+use crate::past::{self, PAST_TICKS, PastMoment};
+use crate::plan::{self, PlannedJob};
 use crate::spec::{Boards, FaultKind, ScriptedFault, Spec};
 use crate::tree::{self, Chip, TreeWriter};
-use crate::wave::{self, TICKS_PER_SECOND};
+use crate::wave::TICKS_PER_SECOND;
 use crate::worker::{Demand, Worker};
+use model::Snapshot;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A simulated machine whose time stops until it is advanced.
+/// A simulated machine whose time stops until it is advanced. When it starts, its devices have been at work for some minutes.
 ///
 /// Dropped, it kills its processes and removes its folder.
 pub struct SimMachine {
@@ -27,9 +29,11 @@ pub struct SimMachine {
     /// Still to come.
     events: Vec<ScriptedFault>,
     seed: u64,
-    full: bool,
+    /// Since the start.
     elapsed: Duration,
+    /// Since the beginning of the past.
     ticks: u64,
+    past: Vec<PastMoment>,
     /// Whether workloads run with ttmon's agent.
     agent: bool,
     counting: Counting,
@@ -56,9 +60,9 @@ impl SimMachine {
             devices: devices(spec),
             events: spec.events.clone(),
             seed: spec.seed,
-            full: spec.full,
             elapsed: Duration::ZERO,
             ticks: 0,
+            past: Vec::new(),
             agent: spec.agent,
             counting: spec.counting,
             counted: Counted::default(),
@@ -71,8 +75,10 @@ impl SimMachine {
         };
         let chips: Vec<Chip> = machine.devices.iter().map(|device| device.chip.clone()).collect();
         tree::lay_with(&mut machine.writer, &chips, DRIVER_VERSION)?;
-        if !spec.idle {
-            machine.start_workers()?;
+        let jobs = jobs(spec);
+        machine.live_through_the_past(&jobs)?;
+        if !jobs.is_empty() {
+            machine.start_workers(jobs)?;
         }
         machine.happen()?;
         machine.show()?;
@@ -82,7 +88,7 @@ impl SimMachine {
     /// Moves the machine on: values, memory, and what the spec says is to happen until then.
     pub fn advance(&mut self, by: Duration) -> io::Result<()> {
         self.elapsed += by;
-        while time_of(self.ticks + 1) <= self.elapsed {
+        while milliseconds(self.ticks + 1) <= self.elapsed.as_millis() as i64 {
             self.ticks += 1;
             self.happen()?;
             self.tick();
@@ -106,11 +112,38 @@ impl SimMachine {
         self.troubles.inject(self.root())
     }
 
-    fn start_workers(&mut self) -> io::Result<()> {
+    /// The minutes before the start, a second each, the earliest first: the machine as it was then, by its first snapshot.
+    pub fn past(&self, first: &Snapshot) -> Vec<Snapshot> {
+        past::snapshots(&self.past, first)
+    }
+
+    pub(crate) fn take_past(&mut self) -> Vec<PastMoment> {
+        std::mem::take(&mut self.past)
+    }
+
+    /// Lets the devices work until the start. No process is there yet: what they do is what the jobs will go on with.
+    fn live_through_the_past(&mut self, jobs: &[PlannedJob]) -> io::Result<()> {
+        while self.ticks < PAST_TICKS {
+            if self.ticks % TICKS_PER_SECOND == 0 {
+                self.past.push(PastMoment::of(&self.devices, jobs, self.seed, self.ticks));
+            }
+            self.ticks += 1;
+            if self.ticks < PAST_TICKS {
+                self.happen()?;
+            }
+            for (i, device) in self.devices.iter_mut().enumerate() {
+                tick(device, i, jobs.iter().find(|job| job.devices.contains(&i)), self.seed, self.ticks);
+            }
+        }
+        // That is counted for processes, which begin now.
+        self.devices.iter_mut().for_each(|device| device.busy = Duration::ZERO);
+        Ok(())
+    }
+
+    fn start_workers(&mut self, jobs: Vec<PlannedJob>) -> io::Result<()> {
         for library in [plan::LIBTT_METAL, plan::TTNNCPP] {
             self.lay(library, &[0; 4096])?;
         }
-        let jobs = if self.full { plan::full(self.devices.len()) } else { plan::jobs(self.devices.len()) };
         for mut job in jobs {
             job.agent &= self.agent;
             self.start_worker(job)?;
@@ -120,8 +153,8 @@ impl SimMachine {
         self.lay(&config, plan::CONTAINER_CONFIG.as_bytes())
     }
 
-    fn start_worker(&mut self, job: plan::PlannedJob) -> io::Result<()> {
-        let worker = Worker::start(&self.program, self.folder.path(), job, &self.devices, self.seed)?;
+    fn start_worker(&mut self, job: PlannedJob) -> io::Result<()> {
+        let worker = Worker::start(&self.program, self.folder.path(), job, &self.devices, (self.seed, self.ticks))?;
         if let Some(pid) = worker.pid() {
             self.lay(&format!("proc/{pid}/cgroup"), worker.cgroup().as_bytes())?;
         }
@@ -137,7 +170,7 @@ impl SimMachine {
 
     /// Lets happen what is due.
     fn happen(&mut self) -> io::Result<()> {
-        let now = time_of(self.ticks);
+        let now = milliseconds(self.ticks);
         let (due, later): (Vec<ScriptedFault>, Vec<_>) = self.events.drain(..).partition(|event| event.at <= now);
         self.events = later;
         for ScriptedFault { what, device: index, .. } in due {
@@ -150,7 +183,9 @@ impl SimMachine {
             if device.state == SimState::Lost && !matches!(what, FaultKind::Kill | FaultKind::EndTool) {
                 continue;
             }
-            self.kernel_log.write(what, &device.chip.address)?;
+            if now >= 0 {
+                self.kernel_log.write(what, &device.chip.address)?;
+            }
             match what {
                 FaultKind::Hang => device.state = SimState::Hung,
                 FaultKind::Reset => device.reset(self.ticks),
@@ -164,8 +199,7 @@ impl SimMachine {
                 FaultKind::LinkDown => device.chip.links_down = true,
                 FaultKind::ForeignReset => {
                     // The tool has the device open for a second before it resets it, and until that is done.
-                    let later =
-                        |what, seconds| ScriptedFault { what, device: index, at: now + Duration::from_secs(seconds) };
+                    let later = |what, seconds: i64| ScriptedFault { what, device: index, at: now + seconds * 1000 };
                     self.events.extend([later(FaultKind::Reset, 2), later(FaultKind::EndTool, 4)]);
                     self.start_worker(plan::reset_tool(index as usize))?;
                 }
@@ -210,13 +244,8 @@ impl SimMachine {
 
     fn tick(&mut self) {
         for (i, device) in self.devices.iter_mut().enumerate() {
-            let has_job = self.workers.iter().any(|worker| worker.holds(i));
-            let load = match has_job {
-                true if self.full => 1.0,
-                true => wave::load(self.seed, i as u64, self.ticks),
-                false => 0.0,
-            };
-            device.tick(self.ticks, load);
+            let worker = self.workers.iter().find(|worker| worker.holds(i) && !worker.is_tool());
+            tick(device, i, worker.map(Worker::job), self.seed, self.ticks);
         }
     }
 
@@ -264,8 +293,24 @@ impl SimMachine {
 }
 
 const DRIVER_VERSION: &str = "2.10.0";
-fn time_of(ticks: u64) -> Duration {
-    Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND)
+
+/// The time of a tick: milliseconds since the start, less than zero before it.
+fn milliseconds(ticks: u64) -> i64 {
+    (ticks as i64 - PAST_TICKS as i64) * (1000 / TICKS_PER_SECOND as i64)
+}
+
+/// One tick of a device, with its job.
+fn tick(device: &mut SimDevice, index: usize, job: Option<&PlannedJob>, seed: u64, ticks: u64) {
+    let load = job.map_or(0.0, |job| job.load(seed, index as u64, ticks));
+    device.tick(ticks, load, job.map_or(0.0, |job| job.effort(load)));
+}
+
+fn jobs(spec: &Spec) -> Vec<PlannedJob> {
+    match spec.devices() as usize {
+        _ if spec.idle => Vec::new(),
+        devices if spec.full => plan::full(devices),
+        devices => plan::jobs(devices),
+    }
 }
 
 fn devices(spec: &Spec) -> Vec<SimDevice> {

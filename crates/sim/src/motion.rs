@@ -75,7 +75,7 @@ impl Motion {
     /// Puts the values into the chip's files.
     pub fn show(&self, chip: &mut Chip) {
         let (idle, busy) = self.kind.clocks();
-        chip.aiclk = chip.aiclk.and(Some(if self.load > 0.0 { busy } else { idle }));
+        chip.aiclk = chip.aiclk.and(Some(if self.load >= NEXT_TO_NOTHING { busy } else { idle }));
         chip.heartbeat = chip.heartbeat.and(Some(self.heartbeat));
         chip.counters = chip.counters.and(Some(self.counters.map(|counter| counter as u32)));
         // The core voltage rises with the load; the current is what then makes the power, in whole amperes.
@@ -98,6 +98,8 @@ impl Motion {
     }
 }
 
+/// With less load, a chip stays at its idle clock.
+const NEXT_TO_NOTHING: f64 = 0.1;
 const THERMAL_LAG_SECONDS: f64 = 15.0;
 /// Where the temperature of a chip without cooling would settle.
 const UNCOOLED_CELSIUS: f64 = 140.0;

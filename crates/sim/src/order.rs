@@ -1,7 +1,8 @@
 //! What the machine orders its processes to do: one line of JSON each. Paths are from the machine's root, where the processes run.
 
-use crate::agent::SimOperation;
+use crate::banks::ChipBanks;
 use crate::region::Amounts;
+use crate::work::Work;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,7 +14,7 @@ pub(crate) enum WorkerOrder {
     /// Mark a device as in use.
     Lock { path: String },
     /// Keep a book of memory and operations, as ttmon's agent does.
-    Keep { operations: Vec<SimOperation> },
+    Keep { work: Work },
     /// Attach to a chip's region.
     Attach {
         path: String,
@@ -21,6 +22,9 @@ pub(crate) enum WorkerOrder {
         device: u32,
         #[serde(default)]
         is_remote: bool,
+        /// For the book. Absent where the size of the chip is not known.
+        #[serde(default)]
+        banks: Option<ChipBanks>,
     },
     /// Have these amounts on the chip that was attached as number `region`.
     Set { region: usize, amounts: Amounts },

@@ -1,6 +1,8 @@
 //! A machine that moves by itself.
 
+use crate::past::{self, PastMoment};
 use crate::{Inject, SimMachine};
+use model::Snapshot;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};
@@ -11,6 +13,7 @@ use std::time::{Duration, Instant};
 pub struct Running {
     root: PathBuf,
     inject: Inject,
+    past: Vec<PastMoment>,
     failure: Arc<OnceLock<String>>,
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -19,7 +22,7 @@ pub struct Running {
 impl SimMachine {
     /// Lets the machine move with real time, until the answer is dropped.
     pub fn run(mut self) -> Running {
-        let (root, inject) = (self.root().to_owned(), self.inject());
+        let (root, inject, past) = (self.root().to_owned(), self.inject(), self.take_past());
         let (stop, stopped) = mpsc::channel();
         let (began, before) = (Instant::now(), self.elapsed());
         let failure = Arc::new(OnceLock::new());
@@ -33,7 +36,7 @@ impl SimMachine {
                 }
             }
         });
-        Running { root, inject, failure, stop: Some(stop), thread: Some(thread) }
+        Running { root, inject, past, failure, stop: Some(stop), thread: Some(thread) }
     }
 }
 
@@ -41,6 +44,11 @@ impl Running {
     /// The folder to take for `/`.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// As [`SimMachine::past`].
+    pub fn past(&self, first: &Snapshot) -> Vec<Snapshot> {
+        past::snapshots(&self.past, first)
     }
 
     /// Why it moves no more, if it does not.

@@ -2,9 +2,13 @@
 
 use crate::BoardKind;
 use crate::counted::Counting;
+use crate::past::PAST;
 use model::text::did_you_mean;
 use std::str::FromStr;
 use std::time::Duration;
+
+/// The machine of `--sim` alone: workloads with the agent, and a device that was hung for a while some minutes ago.
+pub const DEFAULT_SPEC: &str = "p150x4,agent,hang=3@-4m,reset=3@-210s";
 
 /// A machine, what happens to it, and the seed of everything that moves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +38,8 @@ pub(crate) enum Boards {
 pub(crate) struct ScriptedFault {
     pub what: FaultKind,
     pub device: u32,
-    pub at: Duration,
+    /// Milliseconds after the start. Less than zero: before it.
+    pub at: i64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,7 +147,7 @@ impl FromStr for Spec {
                 MACHINE_WORDS.iter().find(|(_, known)| *known == word).map(|(what, _)| (*what, time))
             });
             if let Some((what, time)) = of_machine {
-                spec.events.push(ScriptedFault { what, device: 0, at: moment(option, time)? });
+                spec.events.push(ScriptedFault { what, device: 0, at: moment(what, option, time)? });
                 continue;
             }
             match option.split_once('=') {
@@ -234,12 +239,26 @@ fn event(what: FaultKind, option: &str, rest: &str, devices: u32) -> Result<Scri
     let missing =
         || format!("there is no device {device:?} for {option:?}: this machine has {devices}, counted from 0");
     let index = device.parse().ok().filter(|n| *n < devices).ok_or_else(|| SpecError(missing()))?;
-    Ok(ScriptedFault { what, device: index, at: moment(option, time)? })
+    Ok(ScriptedFault { what, device: index, at: moment(what, option, time)? })
 }
 
-fn moment(option: &str, time: &str) -> Result<Duration, SpecError> {
-    duration(time).ok_or_else(|| SpecError(format!("{time:?} in {option:?} is not a time such as 500ms, 5s or 1m")))
+fn moment(what: FaultKind, option: &str, time: &str) -> Result<i64, SpecError> {
+    let wrong = || SpecError(format!("{time:?} in {option:?} is not a time such as 500ms, 5s or 1m"));
+    let milliseconds = |time| duration(time).and_then(|time| i64::try_from(time.as_millis()).ok()).ok_or_else(wrong);
+    let Some(before) = time.strip_prefix('-') else { return milliseconds(time) };
+    let before = milliseconds(before)?;
+    if !IN_THE_PAST.contains(&what) {
+        return Err(SpecError(format!("{option:?}: before the start, only hang, reset, freeze and heat can happen")));
+    }
+    if before >= PAST.as_millis() as i64 {
+        let seconds = PAST.as_secs();
+        return Err(SpecError(format!("{time:?} in {option:?} is too early: the past has {seconds} seconds")));
+    }
+    Ok(-before)
 }
+
+/// What needs no process: none was there before the start.
+const IN_THE_PAST: [FaultKind; 4] = [FaultKind::Hang, FaultKind::Reset, FaultKind::Freeze, FaultKind::Heat];
 
 fn duration(text: &str) -> Option<Duration> {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
@@ -293,9 +312,16 @@ mod tests {
         let spec = spec("p300x2,idle,hang=3@500ms,seed=9,reset=0@1m");
         assert!(spec.idle);
         assert_eq!(spec.seed, 9);
-        let hang = ScriptedFault { what: FaultKind::Hang, device: 3, at: Duration::from_millis(500) };
-        let reset = ScriptedFault { what: FaultKind::Reset, device: 0, at: Duration::from_secs(60) };
+        let hang = ScriptedFault { what: FaultKind::Hang, device: 3, at: 500 };
+        let reset = ScriptedFault { what: FaultKind::Reset, device: 0, at: 60_000 };
         assert_eq!(spec.events, [hang, reset]);
+    }
+
+    #[test]
+    fn some_faults_can_be_before_the_start() {
+        let spec = spec(DEFAULT_SPEC);
+        assert!(spec.agent && spec.events.iter().all(|event| event.at < 0), "{spec:?}");
+        assert_eq!(spec.devices(), Spec::default().devices());
     }
 
     #[test]
@@ -331,6 +357,11 @@ mod tests {
             ]],
         );
         check("p150,unload@5", expect![[r#""5" in "unload@5" is not a time such as 500ms, 5s or 1m"#]]);
+        check(
+            "p150,kill=0@-5s",
+            expect![[r#""kill=0@-5s": before the start, only hang, reset, freeze and heat can happen"#]],
+        );
+        check("p150,hang=0@-5m", expect![[r#""-5m" in "hang=0@-5m" is too early: the past has 300 seconds"#]]);
         check("p150,hang", expect![[r#""hang" does not say which device and when, as in hang=0@5s"#]]);
         check("p150,hang=0", expect![[r#""hang=0" does not say which device and when, as in hang=0@5s"#]]);
         check(

@@ -19,6 +19,18 @@ pub(crate) fn load(seed: u64, device: u64, ticks: u64) -> f64 {
     (level + wave(29.0, 0.15) + wave(7.3, 0.08) + wave(1.9, 0.04)).clamp(0.0, 1.0)
 }
 
+/// A load that swings around a level, for ever: no more than `swing` away from it.
+pub(crate) fn steady_load(seed: u64, device: u64, ticks: u64, level: f64, swing: f64) -> f64 {
+    let seconds = ticks as f64 / TICKS_PER_SECOND as f64 + unit(scatter(&[seed, device, 2])) * 100.0;
+    let wave = |period: f64, share: f64| sine(seconds / period) * share;
+    (level + swing * (wave(41.0, 0.5) + wave(9.7, 0.3) + wave(2.3, 0.2))).clamp(0.0, 1.0)
+}
+
+/// The place of a device in its own cycle of so many ticks, at a time.
+pub(crate) fn in_cycle(seed: u64, device: u64, ticks: u64, cycle: u64) -> u64 {
+    (ticks + scatter(&[seed, device, 3]) % cycle) % cycle
+}
+
 /// The sine of so many turns, to seven digits. The one of the system would be the only reason to load the library of mathematics at
 /// every start of the program.
 fn sine(turns: f64) -> f64 {
@@ -66,6 +78,13 @@ mod tests {
         assert!(loads.iter().all(|load| (0.0..=1.0).contains(load)));
         assert!(loads.contains(&0.0), "a job pauses");
         assert!(loads.iter().any(|load| *load > 0.95), "a job goes all out");
+    }
+
+    #[test]
+    fn a_steady_load_stays_near_its_level() {
+        let loads: Vec<f64> = (0..6000).map(|ticks| steady_load(1, 2, ticks, 0.8, 0.1)).collect();
+        assert!(loads.iter().all(|load| (0.7..=0.9).contains(load)));
+        assert!(loads.iter().any(|load| *load < 0.75) && loads.iter().any(|load| *load > 0.85), "it moves");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! One process of the machine at its job.
 
+use crate::banks::ChipBanks;
 use crate::child::WorkerProcess;
 use crate::device::{SimDevice, SimState};
 use crate::order::WorkerOrder;
@@ -7,7 +8,8 @@ use crate::plan::{self, PlannedJob};
 use crate::region::Amounts;
 use crate::tree::Chip;
 use crate::umd_lock;
-use crate::wave::{self, TICKS_PER_SECOND};
+use crate::wave::TICKS_PER_SECOND;
+use crate::work::{PAGE, Work};
 use model::{Board, Capacity, Version};
 use std::io;
 use std::path::Path;
@@ -42,12 +44,19 @@ struct WorkerMemory {
 }
 
 impl Worker {
-    /// Starts the process and waits until it holds its devices and has made its first allocations.
-    pub fn start(program: &Path, root: &Path, job: PlannedJob, devices: &[SimDevice], seed: u64) -> io::Result<Worker> {
+    /// Starts the process and waits until it holds its devices and is at work as its job is at this time.
+    pub fn start(
+        program: &Path,
+        root: &Path,
+        job: PlannedJob,
+        devices: &[SimDevice],
+        (seed, ticks): (u64, u64),
+    ) -> io::Result<Worker> {
         let mut child = WorkerProcess::start(program, root, job.command, &visible(&job, devices))?;
         let mut worker = Worker { job, child: None, regions: Vec::new(), ends_at: None };
         let mut orders = worker.opening(devices);
-        orders.extend(worker.allocations(devices, seed, 0));
+        orders.extend(worker.allocations(devices, seed));
+        orders.extend(worker.run(devices, seed, ticks));
         child.tell(&orders)?;
         worker.child = Some(child);
         Ok(worker)
@@ -80,7 +89,7 @@ impl Worker {
     }
 
     pub fn is_tool(&self) -> bool {
-        self.job.work == plan::Work::Tool
+        self.job.work == Work::Tool
     }
 
     /// Lets it take more memory of a device than its job needs.
@@ -92,20 +101,28 @@ impl Worker {
 
     /// Lets it allocate and free. One that does not answer is as good as dead.
     pub fn work(&mut self, devices: &[SimDevice], seed: u64, ticks: u64) {
-        let mut orders = self.allocations(devices, seed, ticks);
+        let mut orders = self.allocations(devices, seed);
         if self.ends_at.is_some_and(|at| at <= ticks) {
             self.child = None;
         }
-        if self.job.agent {
-            // Nothing runs on a chip that does not answer.
-            let load = |region: &WorkerMemory| match devices[region.device].state {
-                SimState::Answering => (wave::load(seed, region.wave, ticks) * 1000.0) as u16,
-                _ => 0,
-            };
-            let hangs = self.regions.iter().any(|region| devices[region.device].state == SimState::Hung);
-            orders.push(WorkerOrder::Run { busy: self.regions.iter().map(load).collect(), hangs });
-        }
+        orders.extend(self.run(devices, seed, ticks));
         self.child.take_if(|child| child.is_gone() || child.tell(&orders).is_err());
+    }
+
+    /// What it runs, where it has the agent that records it. Nothing runs on a chip that does not answer.
+    fn run(&self, devices: &[SimDevice], seed: u64, ticks: u64) -> Option<WorkerOrder> {
+        let load = |region: &WorkerMemory| match devices[region.device].state {
+            SimState::Answering => (self.job.load(seed, region.wave, ticks) * 1000.0) as u16,
+            _ => 0,
+        };
+        let hangs = self.regions.iter().any(|region| devices[region.device].state == SimState::Hung);
+        let busy = self.regions.iter().map(load).collect();
+        self.job.agent.then_some(WorkerOrder::Run { busy, hangs })
+    }
+
+    /// What it does on its devices.
+    pub fn job(&self) -> &PlannedJob {
+        &self.job
     }
 
     /// What it has on a device, apart from the chip behind it.
@@ -124,7 +141,7 @@ impl Worker {
         let library = |path: &&str| WorkerOrder::Lib { path: (*path).to_owned() };
         let mut orders: Vec<WorkerOrder> = self.job.libraries.iter().map(library).collect();
         if self.job.agent {
-            orders.push(WorkerOrder::Keep { operations: plan::operations(self.job.work) });
+            orders.push(WorkerOrder::Keep { work: self.job.work });
         }
         let held = in_bus_order(devices).into_iter().filter(|i| self.job.devices.contains(i));
         let held: Vec<(usize, &Chip)> = held.map(|i| (i, &devices[i].chip)).collect();
@@ -135,33 +152,34 @@ impl Worker {
             }
             orders.push(WorkerOrder::Lock { path: umd_lock::path(chip.index) });
         }
-        for place in [LOCAL, REMOTE].into_iter().filter(|_| self.job.work != plan::Work::Tool) {
+        for place in [LOCAL, REMOTE].into_iter().filter(|_| self.job.work != Work::Tool) {
             for (device, chip) in &held {
                 let Some(asic) = chip.unique_ids().get(place).copied() else { continue };
                 let path = format!("dev/shm/tt_device_{asic}_memory");
                 let (number, is_remote) = (self.regions.len() as u32, place == REMOTE);
-                orders.push(WorkerOrder::Attach { path, asic, device: number, is_remote });
-                let wave = (device + place * devices.len()) as u64;
+                let banks = capacity(chip).map(|(_, banks)| banks);
+                orders.push(WorkerOrder::Attach { path, asic, device: number, is_remote, banks });
+                let wave = wave_of(*device, place, devices.len());
                 self.regions.push(WorkerMemory { device: *device, wave, amounts: Amounts::default(), demand: None });
             }
         }
         orders
     }
 
-    /// What it takes to have the memory that the job has at this time. Nothing moves on a chip that does not answer.
-    fn allocations(&mut self, devices: &[SimDevice], seed: u64, ticks: u64) -> Vec<WorkerOrder> {
-        let ticks = ticks / ALLOCATION_TICKS * ALLOCATION_TICKS;
+    /// What it takes to have the memory that the job has now. Nothing moves on a chip that no longer works.
+    fn allocations(&mut self, devices: &[SimDevice], seed: u64) -> Vec<WorkerOrder> {
         let mut orders = Vec::new();
         for (number, region) in self.regions.iter_mut().enumerate() {
             let device = &devices[region.device];
-            let Some(capacity) = capacity(&device.chip).filter(|_| device.state == SimState::Answering) else {
-                continue;
-            };
-            let mut amounts = plan::memory(self.job.work, capacity, ticks, wave::load(seed, region.wave, ticks));
+            let Some((capacity, banks)) = capacity(&device.chip) else { continue };
+            let ticks = when_allocated(device.worked_until);
+            let load = self.job.load(seed, region.wave, ticks);
+            let mut amounts = plan::memory(self.job.work, capacity, banks, ticks, load);
             if let Some((demand, from)) = region.demand {
                 let most = capacity.dram.0.saturating_sub(amounts.trace);
                 let (wanted, is_failing) = demand.bytes(from, capacity.dram.0, ticks);
-                amounts.dram = wanted.min(most) / 4096 * 4096;
+                let page = PAGE * u64::from(banks.dram);
+                amounts.dram = wanted.min(most) / page * page;
                 if is_failing {
                     self.ends_at.get_or_insert(ticks + ERROR_TICKS);
                 }
@@ -195,12 +213,11 @@ impl Demand {
 /// A process whose allocation fails takes so long to end.
 const ERROR_TICKS: u64 = 2 * TICKS_PER_SECOND;
 
-/// Processes allocate twice a second at most.
 const ALLOCATION_TICKS: u64 = TICKS_PER_SECOND / 2;
 
 /// Of the numbers of a chip: its own, and that of the chip behind it.
-const LOCAL: usize = 0;
-const REMOTE: usize = 1;
+pub(crate) const LOCAL: usize = 0;
+pub(crate) const REMOTE: usize = 1;
 
 /// `TT_VISIBLE_DEVICES`, which counts in the order of PCI addresses.
 fn visible(job: &PlannedJob, devices: &[SimDevice]) -> String {
@@ -215,6 +232,18 @@ fn in_bus_order(devices: &[SimDevice]) -> Vec<usize> {
     order
 }
 
-fn capacity(chip: &Chip) -> Option<Capacity> {
-    Board::named(chip.card_type.as_deref()?)?.capacity(Version::parse(chip.fw_bundle.as_deref()?))
+/// Which load a chip follows: that of its device, or one of its own behind it.
+pub(crate) fn wave_of(device: usize, place: usize, devices: usize) -> u64 {
+    (device + place * devices) as u64
+}
+
+pub(crate) fn capacity(chip: &Chip) -> Option<(Capacity, ChipBanks)> {
+    let board = Board::named(chip.card_type.as_deref()?)?;
+    let capacity = board.capacity(Version::parse(chip.fw_bundle.as_deref()?))?;
+    Some((capacity, ChipBanks::of(board.arch(), capacity)))
+}
+
+/// Processes allocate twice a second at most.
+pub(crate) fn when_allocated(ticks: u64) -> u64 {
+    ticks / ALLOCATION_TICKS * ALLOCATION_TICKS
 }

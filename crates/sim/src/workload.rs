@@ -58,13 +58,13 @@ impl Workload<'_> {
             WorkerOrder::Lib { path } => self.libraries.push(ledger::hold(&File::open(path)?)?),
             WorkerOrder::Open { path } => self.nodes.extend([File::open(&path)?, File::open(&path)?]),
             WorkerOrder::Lock { path } => self.locks.push(UmdLock::take(Path::new(&path), pid)?),
-            WorkerOrder::Keep { operations } => self.book = Some(KeptBook::new(&operations)?),
-            WorkerOrder::Attach { path, asic, device, is_remote } => {
-                self.book.iter_mut().for_each(|book| book.open(device, asic, is_remote));
+            WorkerOrder::Keep { work } => self.book = Some(KeptBook::new(work)?),
+            WorkerOrder::Attach { path, asic, device, is_remote, banks } => {
+                self.book.iter_mut().for_each(|book| book.open(device, asic, is_remote, banks));
                 self.regions.push(AttachedRegion::attach(Path::new(&path), asic, device, pid, self.name)?);
             }
             WorkerOrder::Set { region, amounts } => {
-                self.book.iter().for_each(|book| book.set(region, amounts));
+                self.book.iter_mut().for_each(|book| book.set(region, amounts));
                 let region = self.regions.get_mut(region).ok_or_else(|| io::Error::other("no such region"))?;
                 region.set(amounts);
             }

@@ -113,8 +113,8 @@ fn processes_hold_devices_and_look_like_ttnn() {
     assert_eq!(pids(root, 0), [server, server], "tt-umd opens a device twice");
     assert_eq!(pids(root, 1), [server, server]);
     assert_ne!(pids(root, 2)[0], server);
-    assert_eq!(pids(root, 3), [] as [u32; 0]);
-    assert_eq!(read(root.join("sys/module/tenstorrent/refcnt")), "6");
+    assert!(![0, 2].map(|index| pids(root, index)[0]).contains(&pids(root, 3)[0]), "three processes");
+    assert_eq!(read(root.join("sys/module/tenstorrent/refcnt")), "8");
 
     let proc = PathBuf::from(format!("/proc/{server}"));
     assert_eq!(read(proc.join("comm")), "python3");
@@ -176,22 +176,22 @@ fn a_process_counts_chips_in_the_order_of_their_addresses() {
 
 #[test]
 fn values_move_where_there_is_work() {
-    let mut machine = machine("p150x4,seed=3");
-    let (before, idle_before) = (value(&machine, 0, "tt_heartbeat"), value(&machine, 3, "tt_heartbeat"));
+    let mut machine = machine("p150x3,seed=3");
+    let (before, idle_before) = (value(&machine, 0, "tt_heartbeat"), value(&machine, 2, "tt_heartbeat"));
     let counter =
         |machine: &SimMachine, index| value(machine, index, "pcie_perf_counters/mst_posted_wr_data_word_sent0");
-    let (traffic, no_traffic) = (counter(&machine, 0), counter(&machine, 3));
+    let (traffic, no_traffic) = (counter(&machine, 0), counter(&machine, 2));
     let mut busy = 0;
     for _ in 0..30 {
         machine.advance(seconds(1)).unwrap();
         busy += u32::from(value(&machine, 0, "tt_aiclk") == 1350);
-        assert_eq!(value(&machine, 3, "tt_aiclk"), 800);
+        assert_eq!(value(&machine, 2, "tt_aiclk"), 800);
     }
     assert!(busy > 5, "{busy}");
     assert_eq!(value(&machine, 0, "tt_heartbeat"), before + 300);
-    assert_eq!(value(&machine, 3, "tt_heartbeat"), idle_before + 300);
+    assert_eq!(value(&machine, 2, "tt_heartbeat"), idle_before + 300);
     assert_ne!(counter(&machine, 0), traffic);
-    assert_eq!(counter(&machine, 3), no_traffic);
+    assert_eq!(counter(&machine, 2), no_traffic);
 }
 
 #[test]

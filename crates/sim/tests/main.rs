@@ -4,3 +4,4 @@
 
 mod incidents;
 mod machine;
+mod past;
