@@ -30,7 +30,7 @@ const TABLE: [(ProcessColumn, &str, &str, u8, &str); 17] = [
     (Devices, "dev", "DEV", 14, "devices that it is on"),
     (Pid, "pid", "PID", 17, "process id"),
     (User, "user", "USER", 12, "who runs it"),
-    (Container, "container", "CONTAINER", 4, "container or pod"),
+    (Container, "container", "JOB/POD", 4, "Slurm job, pod or container"),
     (Dram, "dram", "DRAM", 16, "DRAM used: buffers and traces"),
     (L1, "l1", "L1", 13, "L1 used: buffers, L1_SMALL, CB"),
     (L1Small, "l1_small", "L1SML", 1, "part of L1: the small region"),

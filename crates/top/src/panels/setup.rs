@@ -298,7 +298,7 @@ mod tests {
             │ All devices in one chart  off                                    │
             │ Filled charts             off                                    │
             │ Newest at the left        off                                    │
-            │ Process columns           DEV, PID, USER, CONTAINER, DRAM, L1, L…│
+            │ Process columns           DEV, PID, USER, JOB/POD, DRAM, L1, L1S…│
             │ Sort processes by         DRAM                                   │
             │ Largest first             on                                     │
             │ Process tree              off                                    │

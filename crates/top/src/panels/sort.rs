@@ -120,7 +120,7 @@ mod tests {
             │ 1 dev         devices that it is on            │
             │ 2 pid         process id                       │
             │ 3 user        who runs it                      │
-            │ 4 container   container or pod                 │
+            │ 4 container   Slurm job, pod or container      │
             │ 5 dram      ▼ DRAM used: buffers and traces    │
             │ 6 l1          L1 used: buffers, L1_SMALL, CB   │
             │ 7 l1_small    part of L1: the small region     │

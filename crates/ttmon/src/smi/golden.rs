@@ -99,9 +99,9 @@ fn how_busy_processes_keep_a_device_is_shown_where_the_driver_counts() {
         │ State      Util   rpm     Temp    Power  MHz │                               │
         │ ok         ≥62%  2068  54/90°C  65/150W 1350 │ L1   ▇░░░░░░░   ≥25.3/180 MiB │
         │             62%           74°C 145/235W      │ L1   ▏░░░░░░░   ≥25.3/543 MiB │
-        │ Dev   PID User      Via   Name      DRAM    L1 L1SML TRACE    CB Util From   │
-        │   0  4711 ttuser    ttnn  serve.py 12.4G 25.3M 32.0K  8.0K  1.3M  62% exact  │
-        │   2    81 a-rather… metal 日本語…   8.0K  1.3M 32.0K  8.0K     –  62% kernel │"#]]
+        │ Dev   PID User        Via   Name          DRAM    L1 TRACE    CB Util From   │
+        │   0  4711 ttuser      ttnn  serve.py     12.4G 25.3M  8.0K  1.3M  62% exact  │
+        │   2    81 a-rather-l… metal 日本語の名前  8.0K  1.3M  8.0K     –  62% kernel │"#]]
     .assert_eq(&processes.join("\n"));
 }
 

@@ -13,6 +13,9 @@ use show::text::{Align, clean, cut, width};
 /// The longest name of a machine, a pod or a container that is not cut.
 const NAME: usize = 24;
 
+/// The longest name of a script that other columns make room for.
+const SCRIPT: usize = 16;
+
 /// Those of this machine, or of several with their names.
 pub fn draw(page: &mut Page, machines: &[(Option<&str>, &Snapshot)]) {
     let (style, glyphs) = (page.style, page.style.glyphs());
@@ -31,6 +34,9 @@ pub fn draw(page: &mut Page, machines: &[(Option<&str>, &Snapshot)]) {
         page.rule(&[inner], glyphs.horizontal, glyphs.bottom);
         return;
     }
+    // What a program is called is worth more than the smaller parts of its memory.
+    let names = rows.iter().filter_map(|row| display_name(row.process));
+    let longest = names.map(|name| width(&clean(&name))).max().unwrap_or(0).min(SCRIPT);
     // A pid is never cut; the name gets what it leaves.
     let pid = rows.iter().map(|row| row.process.pid.to_string().len()).max().unwrap_or(0).max(5);
     // With room to spare the whole command line is worth more than its first word.
@@ -44,7 +50,7 @@ pub fn draw(page: &mut Page, machines: &[(Option<&str>, &Snapshot)]) {
         Column::right("PID", pid),
         Column::left("User", 6).rank(3),
         Column::left("Via", 5).rank(6),
-        Column::left(if wide { "Command" } else { "Name" }, 13 - pid.min(7)).stretching(),
+        Column::left(if wide { "Command" } else { "Name" }, longest.max(13 - pid.min(7))).stretching(),
         Column::right("DRAM", 5),
         Column::right("L1", 5).rank(1),
         Column::right(MemoryKind::L1Small.heading(), 5).rank(7),
@@ -56,7 +62,7 @@ pub fn draw(page: &mut Page, machines: &[(Option<&str>, &Snapshot)]) {
         columns.insert(columns.len() - 1, Column::right("Util", 4).rank(2));
     }
     if contained {
-        columns.insert(3, Column::left(if wide { "Container" } else { "Contnr" }, 8).rank(8));
+        columns.insert(3, Column::left(if wide { "Job or pod" } else { "Job/Pod" }, 8).rank(8));
     }
     let mut rows: Vec<Vec<Cell>> = rows.iter().map(|row| cells(row, &style, (contained, counted), wide)).collect();
     if machines.iter().any(|(host, _)| host.is_some()) {
