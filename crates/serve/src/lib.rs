@@ -125,8 +125,13 @@ impl RunningService<'_> {
             service.open(endpoint, listener)?;
         }
         let first = Arc::new(service.state.snapshot());
-        let (finder, news) = NewsFinder::new(first.clone());
-        let mut web = Web::start(http_listeners, first.clone(), news.events.iter().cloned().collect(), interval)?;
+        let mut past = machine.past(&first);
+        past.iter_mut().for_each(|past| keep_selected(past, &names));
+        let (events, finder, news) = NewsFinder::after(&past, first.clone());
+        let events = events.into_iter().chain(news.events.iter().cloned()).collect();
+        let mut web = Web::start(http_listeners, first.clone(), events, interval)?;
+        web.board.begin_with(&past);
+        drop(past);
         service.state.board = web.is_on().then(|| web.board.clone());
         let mut black_box = black_box::start(args, &service.limits)?;
         web.watch_fleet(fleet);

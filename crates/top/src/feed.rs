@@ -60,6 +60,8 @@ impl SampleFeed {
                     moment.nothing = Some(error);
                     return moment;
                 }
+                moment.past = machine.past(&moment.snapshot);
+                moment.past.iter_mut().for_each(|past| keep_selected(past, &names));
             }
             keep_selected(&mut moment.snapshot, &names);
             moment.nothing = recorder.keep(machine, &mut moment).err();
@@ -142,6 +144,7 @@ impl SampleFeed {
             SampleFeed::Live(sampling, _) => {
                 if let Some((_, mut moment)) = sampling.take() {
                     moment.nothing.take().map_or(Ok(()), Err)?;
+                    state.begin_with(std::mem::take(&mut moment.past));
                     state.take(moment);
                 }
             }

@@ -353,6 +353,15 @@ impl TopState {
         }
     }
 
+    /// What was before the first moment.
+    pub fn begin_with(&mut self, past: Vec<Snapshot>) {
+        past.iter().for_each(|snapshot| self.trails.push(snapshot));
+        self.take_past(past);
+        if self.latest.snapshot.taken_at < self.scanned.snapshot.taken_at {
+            self.latest = Arc::new(std::mem::take(&mut self.scanned));
+        }
+    }
+
     /// What the log of a recording says.
     pub fn take_log(&mut self, events: &[Event], exits: Vec<ExitRecord>) {
         self.events.begin_with(events);

@@ -9,7 +9,7 @@ use watch::wait::{Interrupt, Woken};
 #[derive(Debug, Clone, clap::Args)]
 pub struct SimArgs {
     /// What to simulate, as for --sim
-    #[arg(default_value = "p150x4,agent")]
+    #[arg(default_value = sim::DEFAULT_SPEC)]
     pub spec: String,
 }
 

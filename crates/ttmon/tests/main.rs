@@ -51,6 +51,7 @@ mod serve_native;
 mod serve_neighbours;
 mod serve_poc;
 mod serve_real;
+mod simulation;
 mod ssh;
 mod support;
 mod through_service;

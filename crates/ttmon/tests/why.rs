@@ -277,9 +277,25 @@ fn without_a_recording_and_a_service_one_sentence_says_what_to_do() {
     let refused = run(command);
     assert_eq!((refused.code, refused.err.lines().count()), (Some(6), 1));
     assert!(refused.err.starts_with("error: nothing was recorded: there is no black box"), "{}", refused.err);
-    for words in ["why --replay /nonexistent", "why --at soon --replay x", "why --sim", "why --pid x"] {
+    for words in ["why --replay /nonexistent", "why --at soon --replay x", "why --sim --replay x", "why --pid x"] {
         assert_eq!(ttmon(&words.split(' ').collect::<Vec<_>>()).code, Some(2), "{words}");
     }
+}
+
+#[test]
+fn a_simulated_machine_has_something_to_tell() {
+    let run = ttmon(&["why", "--sim"]);
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+    assert!(run.out.starts_with("Incident of ") && run.out.contains(" ago)\n"), "{}", run.out);
+    for words in ["device 3: ok → hung", "chat_demo.py", "MatmulDeviceOperation in", "device 3: ok again, after 33 s"]
+    {
+        assert!(run.out.contains(words), "{words}: {}", run.out);
+    }
+    let other = ttmon(&["why", "--sim", "-i", "0"]);
+    assert!(other.out.starts_with("No incident of device 0 is known from "), "{}", other.out);
+    assert_eq!(ttmon(&["why", "--sim", "-i", "9"]).code, Some(2));
+    let quiet = ttmon(&["why", "--sim=p150x4"]);
+    assert!(quiet.out.starts_with("No incident is known from "), "nothing happened before its start: {}", quiet.out);
 }
 
 #[test]

@@ -11,7 +11,7 @@ pub const DEADLINE_MS: u64 = 500;
 #[command(next_help_heading = "Which machine")]
 pub struct MachineArgs {
     /// Simulated machine to look at.
-    #[arg(long, global = true, help = sim_help(), value_name = "SPEC", num_args = 0..=1, require_equals = true, default_missing_value = "p150x4,agent", conflicts_with = "root")]
+    #[arg(long, global = true, help = sim_help(), value_name = "SPEC", num_args = 0..=1, require_equals = true, default_missing_value = sim::DEFAULT_SPEC, conflicts_with = "root")]
     pub sim: Option<String>,
     /// Read DIR/sys, DIR/proc/driver, DIR/proc/PID/fdinfo and DIR/dev instead of the real ones
     #[arg(long, global = true, value_name = "DIR")]
@@ -89,10 +89,10 @@ impl MachineArgs {
 
 /// What --sim takes.
 pub fn sim_help() -> String {
-    let machines = "p150x4,agent (the default), n150, n300x4, p300x2, galaxy-wh, galaxy-bh or mixed";
+    let machines = "p150x4, n150, n300x4, p300x2, galaxy-wh, galaxy-bh or mixed";
     let options = sim::Spec::options();
     format!(
-        "Look at a simulated machine. SPEC: {machines}, and options as in `p150x4,hang=2@5s,reset=1@8s,memory`: {options}; with the \
-         last four its driver counts memory"
+        "Look at a simulated machine: four p150a at work, or SPEC: {machines}, and options as in \
+         `p150x4,agent,hang=2@5s,reset=1@8s`: {options}; with the last four its driver counts memory"
     )
 }

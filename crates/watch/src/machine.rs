@@ -129,6 +129,14 @@ impl Machine {
         served.unwrap_or_else(|| RulesReply::of(local.watch.as_ref()))
     }
 
+    /// The minutes before the first snapshot, the earliest first. Only a simulated machine knows them.
+    pub fn past(&self, first: &Snapshot) -> Vec<Snapshot> {
+        match self {
+            Machine::Local(local) => local.running.as_ref().map(|running| running.past(first)).unwrap_or_default(),
+            Machine::Remote(_) => Vec::new(),
+        }
+    }
+
     /// The service that has given the last sample.
     pub fn service(&mut self) -> Option<&mut dyn MemoryService> {
         match self {

@@ -18,6 +18,8 @@ pub struct Moment {
     pub process: Option<ProcessDetail>,
     /// Processes that exited in the last minutes.
     pub exits: Vec<ExitRecord>,
+    /// What was before the first moment, the earliest first, where that is known.
+    pub past: Vec<Snapshot>,
     /// Why there is nothing to show from the start: no driver, no device.
     pub nothing: Option<anyhow::Error>,
 }
@@ -59,7 +61,7 @@ impl Default for Moment {
 impl Moment {
     /// A snapshot without details.
     pub fn of(snapshot: Snapshot) -> Moment {
-        Moment { snapshot, memory: None, process: None, exits: Vec::new(), nothing: None }
+        Moment { snapshot, memory: None, process: None, exits: Vec::new(), past: Vec::new(), nothing: None }
     }
 
     /// The part that events are found in.
@@ -94,5 +96,5 @@ pub fn take(machine: &mut Machine, wishes: &DetailWishes) -> Moment {
         buffers: machine.buffers_of(&snapshot, pid, BUFFERS),
     });
     let exits = machine.service().and_then(|service| service.exits(EXITS)).unwrap_or_default();
-    Moment { snapshot, memory, process, exits, nothing: None }
+    Moment { snapshot, memory, process, exits, past: Vec::new(), nothing: None }
 }

@@ -91,6 +91,15 @@ impl Published {
         }
     }
 
+    /// Puts what was before the first sample into the history. To be called before anything else is published.
+    pub fn begin_with(&self, past: &[Snapshot]) {
+        let mut shown = self.lock();
+        let first = shown.sample.snapshot.clone();
+        let mut history = PastValues::up_to(HISTORY);
+        past.iter().chain([&*first]).for_each(|snapshot| history.push(snapshot));
+        shown.history = history;
+    }
+
     /// Replaces the sample before. `taken` is when sampling began, `news` what has happened since.
     pub fn publish(&self, snapshot: Arc<Snapshot>, taken: Instant, news: Vec<Event>) {
         self.faults.fetch_add(snapshot.faults.len() as u64, Relaxed);

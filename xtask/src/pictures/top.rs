@@ -38,7 +38,7 @@ const PICTURES: [Picture; 2] = [
     },
     Picture {
         file: "docs/smi.svg",
-        arguments: &["smi", "--sim=p150x4,agent,seed=7"],
+        arguments: &["smi", "--sim"],
         size: (80, 34),
         seconds: 5,
         title: "ttmon smi on a simulated machine with four p150a",

@@ -15,7 +15,8 @@ use watch::args::MachineArgs;
 use watch::client::{MemoryService, ServiceClient};
 use watch::exit::{Exit, Failure};
 use watch::incident::story::{self, Story};
-use watch::incident::{Found, Wanted, search, search_present};
+use watch::incident::{Found, Wanted, search, search_present, search_snapshots};
+use watch::machine::Machine;
 use watch::past::{BlackBoxArgs, now, when};
 use watch::record::Recording;
 
@@ -56,19 +57,24 @@ pub struct WhyArgs {
 }
 
 pub fn run(machine: &MachineArgs, args: &WhyArgs) -> anyhow::Result<Exit> {
-    if machine.sim.is_some() || machine.root.is_some() {
+    let is_of_recording = args.replay.is_some() || args.black_box.black_box.is_some();
+    if machine.root.is_some() || machine.sim.is_some() && is_of_recording {
         let what =
             "why is about what was recorded: record the machine with `ttmon record`, and name the file with --replay";
         return Err(Failure::error(Exit::Usage, what));
     }
     let wanted = wanted(args)?;
-    let recorded = match &args.replay {
-        Some(path) => Some((path.clone(), Recording::open(path)?)),
-        None => args.black_box.find(machine)?,
-    };
-    let answer = match recorded {
-        Some((path, recording)) => of_recording(&path, recording, &wanted)?,
-        None => of_service(machine, &wanted)?,
+    let answer = if machine.sim.is_some() {
+        of_simulation(machine, &wanted)?
+    } else {
+        let recorded = match &args.replay {
+            Some(path) => Some((path.clone(), Recording::open(path)?)),
+            None => args.black_box.find(machine)?,
+        };
+        match recorded {
+            Some((path, recording)) => of_recording(&path, recording, &wanted)?,
+            None => of_service(machine, &wanted)?,
+        }
     };
     let mut screen = OutputScreen::new(Output {
         path: None,
@@ -155,6 +161,21 @@ fn of_service(machine: &MachineArgs, wanted: &Wanted) -> anyhow::Result<Answer> 
         story.not_recorded.insert(0, missing.into());
     }
     Ok(Answer { schema: SCHEMA, recording: None, from, to, incident: told, about: about(wanted) })
+}
+
+/// What happened on a simulated machine in the minutes before it was started.
+fn of_simulation(machine: &MachineArgs, wanted: &Wanted) -> anyhow::Result<Answer> {
+    let mut simulated = Machine::open(machine, false)?;
+    let first = simulated.sample();
+    let mut snapshots = simulated.past(&first);
+    snapshots.push(first);
+    simulated.leave();
+    let Found { observer, incident, scene, devices, named, from, to } = search_snapshots(&snapshots, wanted);
+    if let Some(device) = wanted.device.as_ref().filter(|_| named.is_empty()) {
+        return Err(no_such_device("the simulated machine has", device, "", &devices));
+    }
+    let incident = incident.map(|incident| story::tell(&incident, &observer, &scene));
+    Ok(Answer { schema: SCHEMA, recording: None, from, to, incident, about: about(wanted) })
 }
 
 /// Which devices there are instead of the one that was asked for.

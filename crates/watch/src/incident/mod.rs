@@ -19,7 +19,7 @@ mod tests;
 pub use cause::Cause;
 pub use fact::{Fact, FactSource, Touched};
 pub use observer::Observer;
-pub use search::{Found, Wanted, search, search_present};
+pub use search::{Found, Wanted, search, search_present, search_snapshots};
 
 use model::{DeviceId, Timestamp};
 

@@ -108,6 +108,27 @@ pub fn search_present(log: Vec<LogEntry>, now: Snapshot, wanted: &Wanted) -> Fou
     Found { observer, incident, scene, devices, named, from, to }
 }
 
+/// Finds the incident in snapshots, the earliest first.
+pub fn search_snapshots(snapshots: &[Snapshot], wanted: &Wanted) -> Found {
+    let mut observer = Observer::default();
+    let all = || snapshots.iter().flat_map(|snapshot| &snapshot.devices);
+    let devices = all().map(|device| device.id.clone()).collect();
+    let is_meant = |device: &&Device| wanted.device.as_ref().is_some_and(|selector| selector.names(device));
+    let named: BTreeSet<DeviceId> = all().filter(is_meant).map(|device| device.id.clone()).collect();
+    snapshots.iter().for_each(|snapshot| observer.see(snapshot.clone()));
+    let incident = wanted.choose(&observer, &named);
+    let time = |snapshot: Option<&Snapshot>| snapshot.map(|snapshot| snapshot.taken_at).unwrap_or_default();
+    let scene = incident.as_ref().map(|incident| {
+        let at = |time: Timestamp| snapshots.partition_point(|snapshot| snapshot.taken_at < time);
+        let (during, after) = (at(incident.moment()), at(Timestamp(incident.ended().0 + AFTER)));
+        let get = |place: Option<usize>| place.and_then(|place| snapshots.get(place)).cloned();
+        let after = Some(after.min(snapshots.len().saturating_sub(1)));
+        Scene { before: get(during.checked_sub(1)), during: get(Some(during)), after: get(after) }
+    });
+    let (scene, from, to) = (scene.unwrap_or_default(), time(snapshots.first()), time(snapshots.last()));
+    Found { observer, incident, scene, devices, named, from, to }
+}
+
 /// Reads a stretch, and takes the incident that fits best.
 fn look(recording: &mut Recording, wanted: &Wanted, from: Timestamp, to: Timestamp) -> io::Result<Found> {
     let mut observer = Observer::default();

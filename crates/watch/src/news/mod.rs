@@ -44,6 +44,18 @@ impl NewsFinder {
         (finder, news)
     }
 
+    /// Begins with a sample that has a past. The events of that come first, and are no news.
+    pub fn after(past: &[Snapshot], first: Arc<Snapshot>) -> (Vec<Event>, NewsFinder, News) {
+        let mut moments = past.iter().cloned().map(Arc::new).chain([first.clone()]);
+        let (mut finder, mut news) = NewsFinder::new(moments.next().unwrap_or(first));
+        let mut events = Vec::new();
+        for moment in moments {
+            events.extend(news.events);
+            news = finder.find(moment, Vec::new());
+        }
+        (events, finder, news)
+    }
+
     /// What is new with a sample. `exits` are those since the one before.
     pub fn find(&mut self, now: Arc<Snapshot>, exits: Vec<ExitRecord>) -> News {
         let before = Observation { snapshot: &self.before, exits: &[] };
