@@ -1,6 +1,6 @@
 //! Whatever happens to the bytes of a book, a reader gets the truth or an error.
 //!
-//! Some 50 000 damaged books by default, or 200 000 of a release build; `TTMON_BOOKS=10000000 cargo test --release -p ttmon-ledger --test many_books`
+//! Some 50 000 damaged books by default, or 200 000 of a release build; `TTMON_BOOKS=10000000 cargo test --release -p ttmon-ledger many_books`
 //! tries as many as one likes.
 
 use ledger::book::{

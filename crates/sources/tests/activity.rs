@@ -17,7 +17,7 @@ struct Holder(Child, BufReader<std::process::ChildStdout>);
 impl Holder {
     fn start() -> Holder {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "keeps_a_book", "--nocapture", "--quiet"])
+            .args(["--exact", "activity::keeps_a_book", "--nocapture", "--quiet"])
             .env("TTMON_TEST_HOLDER", "yes")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -16,7 +16,7 @@ const INTRODUCTION: &str = "\
 
 Every figure that ttmon measures is one row of a table in `crates/model/src/figure/`.
 JSON, CSV, `-q`, metrics, rules, history and the page are derived from it, and so is this page:
-`UPDATE_EXPECT=1 cargo test -p ttmon --test fields` writes it.
+`UPDATE_EXPECT=1 cargo test -p ttmon fields` writes it.
 
 - **Name** is the name in CSV queries (`ttmon smi --query-device`, `--query-processes`). `…` stands for a label.
 - **JSON** is the path inside of the subject. A value that was not measured is `null`.

@@ -1,7 +1,7 @@
 //! Clients of all kinds that come and go on both sockets, most of them without taking leave: afterwards the service has as many
 //! open files as before, and no more memory than it had after a while.
 //!
-//! Ten seconds of it; `TTMON_CHURN_SECONDS=600 cargo test -p ttmon --test serve_churn -- --nocapture` for ten minutes.
+//! Ten seconds of it; `TTMON_CHURN_SECONDS=600 cargo test -p ttmon serve_churn -- --nocapture` for ten minutes.
 
 use crate::support::harness::Harness;
 use crate::support::service::{Native, Poc, Service, wait_for};

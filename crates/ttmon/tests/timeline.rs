@@ -392,7 +392,7 @@ fn what_is_missing_is_said_with_its_reason() {
     let mut live = Live::start("run.csv");
     live.say("launch 0 1 Matmul");
     let (said, _) = live.end();
-    assert!(said.contains("): no programs: tt-metal's real-time profiler is not active\n"), "{said}");
+    assert!(said.contains(": no programs: tt-metal's real-time profiler is not active\n"), "{said}");
 
     let mut live = Live::start("run.json");
     live.say("activate 0");
@@ -401,13 +401,13 @@ fn what_is_missing_is_said_with_its_reason() {
     // More than the ring has room for, at once.
     live.say("flood 200000 200000");
     let (said, path) = live.end();
-    assert!(said.contains("): 25 programs are missing: tt-metal dropped their records\n"), "{said}");
+    assert!(said.contains(": 25 programs are missing: tt-metal dropped their records\n"), "{said}");
     let number = |before: &str, after: &str| -> u64 {
         let (start, _) = said.split_once(after).unwrap();
         start.rsplit_once(before).unwrap().1.parse().unwrap()
     };
     let written = number("timeline: ", " programs, ");
-    let lost = number("): ", " programs are missing: they were overwritten");
+    let lost = number(": ", " programs are missing: they were overwritten");
     assert_eq!(written + lost, 200_001, "{said}");
     let text = std::fs::read_to_string(path).unwrap();
     assert!(text.contains("they were overwritten before they were read\",\"cat\":\"event\""), "the file says it, too");
