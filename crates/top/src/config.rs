@@ -117,19 +117,17 @@ fn item_of(value: &ChoiceValue) -> Item {
 /// Writes the settings into the file, and nothing else. The reason when that cannot be done; the file is then as it was.
 pub(crate) fn save(path: &Path, settings: &TopSettings) -> Result<(), String> {
     let failed = |error: io::Error| format!("not saved: {}: {error}", path.display());
-    // A file that is a link stays one.
-    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let text = match std::fs::read_to_string(&target) {
+    let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(failed(error)),
     };
     let text = with(&text, settings)
         .map_err(|problem| format!("not saved, since the file would be lost: {}", said(path, &problem)))?;
-    if let Some(folder) = target.parent() {
+    if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(failed)?;
     }
-    replace_file(&target, text.as_bytes()).map_err(failed)
+    replace_file(path, text.as_bytes()).map_err(failed)
 }
 
 /// Everything with its explanation, as a file.
