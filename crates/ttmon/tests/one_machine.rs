@@ -226,7 +226,7 @@ fn the_monitor_says_the_same_of_one_machine() {
     terminal.await_text(&format!("util {BUSY}"));
     assert_used("top", &terminal.text());
     terminal.keys("2");
-    terminal.await_text("TRACE");
+    terminal.await_text("peak");
     assert_used("top's memory view", &terminal.text());
 }
 

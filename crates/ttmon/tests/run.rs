@@ -528,7 +528,8 @@ fn two_real_processes_have_a_book_each() {
     pair.say("quit");
     let (Run { code, err, .. }, receipt) = real.end(pair);
     let processes = receipt["processes"].as_array().unwrap();
-    assert_eq!((code, processes.len()), (Some(0), 2), "{err}");
+    // The child ends abruptly, so nothing can be said of leaks.
+    assert_eq!((code, processes.len()), (Some(5), 2), "{err}");
     let peaks: Vec<&Value> = processes.iter().map(|p| &p["chips"][0]["kinds"]["dram"]["peak_bytes"]).collect();
     assert_eq!(peaks, [2_097_152, 1_048_576]);
     assert!(err.contains(" ≤ 3.0 MiB ") && err.contains(", 2 processes ran with the agent\n"), "{err}");

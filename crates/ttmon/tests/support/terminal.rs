@@ -251,14 +251,26 @@ impl Drop for Terminal {
     }
 }
 
-/// How many bytes are no part of a picture that is still on its way: a terminal shows pictures as a whole.
+/// Length of the bytes that belong to no picture that is still on its way: a terminal shows pictures as a whole.
 fn whole_pictures(bytes: &[u8]) -> usize {
+    const BEGIN: &[u8] = b"\x1b[?2026h";
     let last = |mark: &[u8]| bytes.windows(mark.len()).rposition(|part| part == mark);
-    match (last(b"\x1b[?2026h"), last(b"\x1b[?2026l")) {
+    match (last(BEGIN), last(b"\x1b[?2026l")) {
         (Some(begin), None) => begin,
         (Some(begin), Some(end)) if end < begin => begin,
-        _ => bytes.len(),
+        // A read may end within the mark.
+        _ => bytes.len() - (1..BEGIN.len()).rev().find(|n| bytes.ends_with(&BEGIN[..*n])).unwrap_or(0),
     }
+}
+
+#[test]
+fn a_picture_is_shown_as_a_whole_wherever_reads_cut_it() {
+    let sent = b"before\x1b[?2026hpicture\x1b[?2026lafter";
+    let begin = "before".len();
+    for cut in begin..sent.len() - "after".len() {
+        assert_eq!(whole_pictures(&sent[..cut]), begin, "{cut}");
+    }
+    assert_eq!(whole_pictures(sent), sent.len());
 }
 
 fn find(text: &str, what: &str) -> Option<(u16, u16)> {
