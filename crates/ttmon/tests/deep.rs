@@ -130,9 +130,12 @@ fn only_the_reader_opens_a_device_and_asks_for_no_power() {
         let calls = std::fs::read_to_string(log.path()).unwrap();
         let pid = |call: &str| call.split_whitespace().next().unwrap_or_default().to_owned();
         let reader = calls.lines().find(|call| call.contains("execve(") && call.contains("\"deep-reader\"")).map(pid);
-        // The reader's memory is closed to strace without root, which then prints the address of a path.
-        let is_node =
-            |call: &&str| ["dev/tenstorrent/0\"", "dev/tenstorrent/1\"", ", 0x"].iter().any(|path| call.contains(path));
+        // The reader's memory is closed to strace without root, which then prints the address of a path. The reader opens nodes with
+        // O_APPEND, and the driver's lists of holders without.
+        let is_node = |call: &&str| {
+            let is_named = ["dev/tenstorrent/0\"", "dev/tenstorrent/1\""].iter().any(|path| call.contains(path));
+            is_named || call.contains(", 0x") && call.contains("O_APPEND")
+        };
         let opened: Vec<&str> = calls.lines().filter(|call| call.contains("open")).filter(is_node).collect();
         assert!(!opened.is_empty(), "{view:?}: {calls}");
         for call in opened {
