@@ -136,7 +136,7 @@ fn one_reader_serves_all_devices() {
             assert_eq!(tags(&reading), [(1, number), (32, 5)]);
         }
     }
-    let pid = bench.reader.pid().unwrap().cast_signed();
+    let pid = bench.reader.pid().unwrap() as i32;
     assert_eq!(readers_of(PROGRAM, bench.folder.path()), [pid]);
 }
 

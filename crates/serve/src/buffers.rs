@@ -208,7 +208,7 @@ mod tests {
         BufferEntry {
             pid,
             devices: Rc::new(ChipNames::of(vec![device.to_owned()])),
-            kind: if id.is_multiple_of(2) { MemoryKind::Dram } else { MemoryKind::L1 },
+            kind: if id % 2 == 0 { MemoryKind::Dram } else { MemoryKind::L1 },
             id,
             address: id,
             bytes,

@@ -73,7 +73,7 @@ fn typed(state: &mut TopState, text: &str) {
 /// So many processes on all devices, some of them with names that are hard to draw.
 fn crowd(count: u32) -> Snapshot {
     let process = |n: u32| Process {
-        parent_pid: Some(if n.is_multiple_of(3) { 1 } else { 1000 + n / 3 * 3 }),
+        parent_pid: Some(if n % 3 == 0 { 1 } else { 1000 + n / 3 * 3 }),
         name: Some("python3".into()),
         user: Some(["ttuser", "日本語", "a-rather-long-login"][n as usize % 3].into()),
         command: Some(match n % 4 {

@@ -71,7 +71,7 @@ fn signals_to_ttmon_alone_are_passed_on() {
         let mut started = Started::new(&mut command);
         started.line();
         let ttmon = only_child(started.child.id()).unwrap_or(started.child.id());
-        kill_process(Pid::from_raw(ttmon.cast_signed()).unwrap(), signal).unwrap();
+        kill_process(Pid::from_raw(ttmon as i32).unwrap(), signal).unwrap();
         let Run { code, err, .. } = started.end();
         assert_eq!(code, Some(42), "{name}: {err}");
         assert!(err.contains("\nexit code 42 after "), "{err}");
@@ -330,7 +330,7 @@ fn a_failure_of_the_command_wins_and_a_process_that_runs_is_no_leak() {
 #[test]
 fn whatever_is_no_book_is_ignored() {
     let (mut started, socket) = waiting(&[]);
-    let (pipe, _writes) = std::io::pipe().unwrap();
+    let (pipe, _writes) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
     hand_over(&socket, BOOK, &pipe);
     hand_over(&socket, BOOK, &File::open("/dev/zero").unwrap());
     hand_over(&socket, BOOK, &tempfile::tempfile().unwrap());
@@ -472,7 +472,7 @@ fn the_last_state_of_a_killed_process_is_known_and_no_verdict() {
     let Some(real) = Real::new("the_last_state_of_a_killed_process_is_known_and_no_verdict") else { return };
     let mut victim = real.start();
     victim.ask("alloc 1 2097152 2048 dram");
-    kill_process(Pid::from_raw(victim.pid.cast_signed()).unwrap(), Signal::KILL).unwrap();
+    kill_process(Pid::from_raw(victim.pid as i32).unwrap(), Signal::KILL).unwrap();
     let (Run { code, err, .. }, receipt) = real.end(victim);
     assert_eq!(code, Some(137), "{err}");
     assert!(err.contains("\nkilled by SIGKILL, exit code 137 after "), "{err}");

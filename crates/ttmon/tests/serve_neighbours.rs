@@ -225,7 +225,7 @@ fn a_flood_of_mistakes_is_a_hundred_lines_and_a_count() {
 fn a_log_that_is_not_read_stops_nothing() {
     let machine = Machine::with(&[Chip::p150a(0)]);
     let socket = machine.0.path().join("poc.sock");
-    let (unread, log) = std::io::pipe().unwrap();
+    let (unread, log) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
     rustix::pipe::fcntl_setpipe_size(&log, 4096).unwrap();
     let mut command = Command::new(TTMON);
     command.args(["serve", "--listen", "off", "--root", machine.root(), "--socket"]);
@@ -242,7 +242,7 @@ fn a_log_that_is_not_read_stops_nothing() {
     assert_eq!(query(&mut client, 144), 5);
     // As soon as it is read again, it says how much is missing.
     let mut read = String::new();
-    let mut unread = std::io::BufReader::new(unread);
+    let mut unread = std::io::BufReader::new(std::fs::File::from(unread));
     while !read.contains("event=left-out of=all") {
         assert!(std::io::BufRead::read_line(&mut unread, &mut read).unwrap() > 0, "{read}");
     }

@@ -163,7 +163,7 @@ fn a_service_that_does_not_answer_is_named_and_done_without() {
     let keeper = rested(&machine, 9);
     let mut service = Service::start(machine);
     // The process that was started waits for the one that serves.
-    let serving = only_child(service.child.id()).and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed()));
+    let serving = only_child(service.child.id()).and_then(|pid| rustix::process::Pid::from_raw(pid as i32));
     rustix::process::kill_process(serving.unwrap(), rustix::process::Signal::STOP).unwrap();
     for command in ["smi", "mem"] {
         let told = asked(&service, &[command], true);

@@ -37,7 +37,7 @@ fn card(id: DeviceId, board: &str, bus: u32, serial: &str) -> Device {
     device.asic_temp_max = Some(Celsius(75.0));
     device.power = Some(Watts(12.0 + 2.0 * f64::from(n)));
     device.power_max = Some(Watts(85.0));
-    device.aiclk = Some(Megahertz(if n.is_multiple_of(3) { 500 } else { 1000 }));
+    device.aiclk = Some(Megahertz(if n % 3 == 0 { 500 } else { 1000 }));
     device.pcie = Link { generation: Some(4), width: Some(16), ..Link::default() };
     device.pcie.host_to_device = Some(BytesPerSecond(1e9 * f64::from(n)));
     device

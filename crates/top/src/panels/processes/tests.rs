@@ -40,7 +40,7 @@ fn press(state: &mut TopState, keys: &[KeyCode]) {
 /// So many processes with 1 MiB of DRAM more each, the next one the child of every third.
 fn many(count: u32) -> Snapshot {
     let process = |n: u32| Process {
-        parent_pid: Some(if n.is_multiple_of(3) { 1 } else { 1000 + n / 3 * 3 }),
+        parent_pid: Some(if n % 3 == 0 { 1 } else { 1000 + n / 3 * 3 }),
         name: Some("python3".into()),
         user: Some(format!("user{}", n % 7)),
         command: Some(format!("python3 worker.py --rank {n}")),
